@@ -36,7 +36,7 @@ reproduce: $(STAMP)
 
 # Types are checked beside the tests: half a minute on a fresh clone, most of it reading torch.
 test: $(STAMP) $(BOHB)
-	$(BIN)/ruff check .
+	$(BIN)/ruff check . && $(BIN)/ruff format --check -q .
 	$(BIN)/mypy & types=$$!; $(PYTEST) $(ARGS); tests=$$?; wait $$types && exit $$tests
 
 test-cpus: test-avx2
@@ -46,7 +46,7 @@ test-avx2: $(STAMP) $(BOHB)
 	ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2 $(PYTEST) $(ARGS)
 
 lint: $(STAMP)
-	$(BIN)/ruff check .
+	$(BIN)/ruff check . && $(BIN)/ruff format --check -q .
 	$(BIN)/mypy
 
 slow: $(BOHB) $(NOTEBOOKS)

@@ -1,8 +1,9 @@
-"""Runs the benchmarks and writes results/speed.md: ``make bench``, ``make bench ARGS="--smoke --only members loops"``.
+"""Runs the benchmarks and writes results/speed.md: ``make bench``, ``make bench ARGS="--smoke
+--only members loops"``.
 
-A whole run takes about 15 minutes and wants the machine for itself. ``--smoke`` shows in about one that everything runs; its
-numbers, like those of some families alone, are printed and not kept, unless ``--out`` says where. What fails costs only its own
-tables, and is said at the end.
+A whole run takes about 15 minutes and wants the machine for itself. ``--smoke`` shows in about one
+that everything runs; its numbers, like those of some families alone, are printed and not kept,
+unless ``--out`` says where. What fails costs only its own tables, and is said at the end.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import write_text
 from lightning_rl.core.workers import cores
 
-FAMILIES = sorted(path.stem.removeprefix("bench_") for path in Path(__file__).parent.glob("bench_*.py"))
+FAMILIES = sorted(
+    path.stem.removeprefix("bench_") for path in Path(__file__).parent.glob("bench_*.py")
+)
 SPEED = machine.ROOT / "results" / "speed.md"
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -55,21 +58,42 @@ def heading(words: Sequence[str], load: float) -> str:
         "command": " ".join(["make bench", *([f'ARGS="{" ".join(words)}"'] if words else [])]),
         "machine": f"{machine.processor()}, {cores()} cores; {machine.vector_flags()}",
         "load": f"{load:.1f} before, {machine.load():.1f} at the end",
-        "commit": machine.commit(), "date": time.strftime("%Y-%m-%d %H:%M"), "versions": machine.versions(),
-    }  # fmt: skip
+        "commit": machine.commit(),
+        "date": time.strftime("%Y-%m-%d %H:%M"),
+        "versions": machine.versions(),
+    }
     about = (
-        "Medians, in brackets the quartiles. What is compared was measured in turns, in one run. A limit is the time of what "
-        "cannot be left out, alone. Goal: what the project wants to reach on two idle cores of an AMD EPYC, – where nothing."
+        "Medians, in brackets the quartiles. What is compared was measured in turns, in one run. A "
+        "limit is the time of what "
+        "cannot be left out, alone. Goal: what the project wants to reach on two idle cores of an "
+        "AMD EPYC, – where nothing."
     )
-    return "\n".join(["# Speed", "", about, "", *(f"* {name}: {value}" for name, value in facts.items()), ""])
+    return "\n".join(
+        ["# Speed", "", about, "", *(f"* {name}: {value}" for name, value in facts.items()), ""]
+    )
 
 
 def main(words: Sequence[str]) -> None:
     """See above."""
-    parser = Parser(prog="bench.py", description="Measures how fast everything is, beside what bounds it.")
-    parser.add_argument("--only", nargs="+", choices=FAMILIES, default=FAMILIES, metavar="FAMILY", help=", ".join(FAMILIES))
-    parser.add_argument("--smoke", action="store_true", help="a few rounds of little work: does it run?")
-    parser.add_argument("--out", type=checked_path, help="where the tables go (default: results/speed.md, of a whole run)")
+    parser = Parser(
+        prog="bench.py", description="Measures how fast everything is, beside what bounds it."
+    )
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        choices=FAMILIES,
+        default=FAMILIES,
+        metavar="FAMILY",
+        help=", ".join(FAMILIES),
+    )
+    parser.add_argument(
+        "--smoke", action="store_true", help="a few rounds of little work: does it run?"
+    )
+    parser.add_argument(
+        "--out",
+        type=checked_path,
+        help="where the tables go (default: results/speed.md, of a whole run)",
+    )
     arguments: argparse.Namespace = parser.parse_args(words)
     os.environ.update(dict.fromkeys(_THREADS, "1"))
     load, parts, failures = machine.load(), [], {}
@@ -84,7 +108,11 @@ def main(words: Sequence[str]) -> None:
     if (out := arguments.out or (SPEED if whole else None)) is not None:
         write_text(out, "\n".join([heading(words, load), *parts]))
     if failures:
-        raise UserError("; ".join(f"{family} was not measured: {problem}" for family, problem in failures.items()))
+        raise UserError(
+            "; ".join(
+                f"{family} was not measured: {problem}" for family, problem in failures.items()
+            )
+        )
 
 
 if __name__ == "__main__":

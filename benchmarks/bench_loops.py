@@ -1,8 +1,10 @@
-"""Whole training loops, as ``trainer.py`` runs them, with logs and checkpoints, beside the simulator alone.
+"""Whole training loops, as ``trainer.py`` runs them, with logs and checkpoints, beside the
+simulator alone.
 
-The simulator alone replays flights of the policy that the loop had at its end, one simulator on each core: the same physics
-without policy, updates and processes. Policy gradients start from a policy that was trained here before, and stay with it:
-the episodes of an untrained one are a third as long.
+The simulator alone replays flights of the policy that the loop had at its end, one simulator on
+each core: the same physics without policy, updates and processes. Policy gradients start from a
+policy that was trained here before, and stay with it: the episodes of an untrained one are a third
+as long.
 """
 
 from __future__ import annotations
@@ -43,10 +45,14 @@ FLIGHTS = 16
 
 
 class ChainedFlights(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """LunarLander where a new flight follows the last until the time limit: 500 steps always, as in the middle of training."""
+    """LunarLander where a new flight follows the last until the time limit: 500 steps always, as
+    in the middle of training.
+    """
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(gymnasium.make("LunarLander-v3", disable_env_checker=True, **kwargs).unwrapped)
+        super().__init__(
+            gymnasium.make("LunarLander-v3", disable_env_checker=True, **kwargs).unwrapped
+        )
 
     def step(self, action: Any) -> Any:
         obs, reward, terminated, _, info = self.env.step(action)
@@ -84,12 +90,23 @@ class Stamps(Callback):
         self.ends.append((time.perf_counter(), int(counters.env_steps), int(counters.episodes)))
 
 
-def train(loop: Loop, settings: Mapping[str, Any], folder: Path, stamps: Stamps, reload: Path | None = None) -> Run:
+def train(
+    loop: Loop,
+    settings: Mapping[str, Any],
+    folder: Path,
+    stamps: Stamps,
+    reload: Path | None = None,
+) -> Run:
     """The run of a loop with these settings."""
     options = RunOptions(
-        loop.implementation, loop.gamename, preset=loop.preset, num_workers=loop.num_workers, logdir=folder,
-        settings=settings, reload=reload,
-    )  # fmt: skip
+        loop.implementation,
+        loop.gamename,
+        preset=loop.preset,
+        num_workers=loop.num_workers,
+        logdir=folder,
+        settings=settings,
+        reload=reload,
+    )
     return run_training(options, [stamps])
 
 
@@ -102,16 +119,21 @@ def run(loop: Loop, policy: Path | None) -> tuple[Method, dict[str, float]]:
     (began, first_step, first_episode), (ended, last_step, last_episode) = ends[0], ends[-1]
     seconds = ended - began
     return method, {
-        "step": seconds / (last_step - first_step), "episode": seconds / (last_episode - first_episode),
-        "epoch": statistics.median(after[0] - before[0] for before, after in itertools.pairwise(ends)),
-    }  # fmt: skip
+        "step": seconds / (last_step - first_step),
+        "episode": seconds / (last_episode - first_episode),
+        "epoch": statistics.median(
+            after[0] - before[0] for before, after in itertools.pairwise(ends)
+        ),
+    }
 
 
 def flights_of(method: Method) -> list[Flight]:
     """Episodes of the method's policy, to be flown again without it."""
     player = Player(method.spec, method.policy, next_command=method.command_rule())
     requests = evaluation_requests(0, "benchmark", 0, FLIGHTS, method.first_command(), "sampled")
-    return [(episode.request.seed % 2**31, episode.action.tolist()) for episode in player.play(requests)]
+    return [
+        (episode.request.seed % 2**31, episode.action.tolist()) for episode in player.play(requests)
+    ]
 
 
 def replay(gamename: str, flights: Sequence[Flight], seconds: float) -> float:
@@ -136,8 +158,18 @@ def bare(gamename: str, flights: Sequence[Flight], seconds: float) -> float:
 def loops(smoke: bool) -> list[Loop]:
     """What is timed. UDRL: the published workload, 20 episodes and 100 updates of 768 an epoch."""
     never: dict[str, Any] = {"eval_interval": 10**6, "checkpoint_interval": 10**6}
-    published = {"num_episodes_per_iter": 20, "num_updates_per_iter": 100, "batch_size": 768, "replay_size": 500, **never}
-    published |= {"max_epochs": 3, "num_episodes_per_iter": 2, "learning_starts": 2} if smoke else {"max_epochs": 27}
+    published = {
+        "num_episodes_per_iter": 20,
+        "num_updates_per_iter": 100,
+        "batch_size": 768,
+        "replay_size": 500,
+        **never,
+    }
+    published |= (
+        {"max_epochs": 3, "num_episodes_per_iter": 2, "learning_starts": 2}
+        if smoke
+        else {"max_epochs": 27}
+    )
     frozen = {**never, "learning_rate": 1e-9, "max_episodes": 32 if smoke else 800}
     steps, episodes, skip = (6_000, 16, 1) if smoke else (80_000, 2000, 3)
     return [
@@ -145,7 +177,16 @@ def loops(smoke: bool) -> list[Loop]:
         Loop("UDRL, no overlap", "UDRL", CHAINED, {**published, "overlap": False}, skip),
         Loop("RCP-A", "RCP-A", "lunarlander", {"max_env_steps": steps}, skip),
         Loop("AAC", "AAC", "beresheet", frozen, skip, min(cores(), 2), "tuned", episodes),
-        Loop("REINFORCE-combined", "REINFORCE-combined", "beresheet", frozen, skip, min(cores(), 2), "tuned", episodes),
+        Loop(
+            "REINFORCE-combined",
+            "REINFORCE-combined",
+            "beresheet",
+            frozen,
+            skip,
+            min(cores(), 2),
+            "tuned",
+            episodes,
+        ),
     ]
 
 
@@ -157,7 +198,9 @@ def trained(loop: Loop, folder: Path) -> Path | None:
     return train(loop, settings, folder, Stamps()).path / LAST
 
 
-def measured(every: Sequence[Loop], rounds: int, bare_seconds: float) -> dict[str, dict[str, Spread]]:
+def measured(
+    every: Sequence[Loop], rounds: int, bare_seconds: float
+) -> dict[str, dict[str, Spread]]:
     """Of each loop the spread of its measures and of the simulator's, ``bare``, all in turns."""
     values: dict[str, dict[str, list[float]]] = {loop.name: {} for loop in every}
     flights: dict[str, list[Flight]] = {}
@@ -169,7 +212,10 @@ def measured(every: Sequence[Loop], rounds: int, bare_seconds: float) -> dict[st
             seconds["bare"] = bare(loop.gamename, flights[loop.name], bare_seconds)
             for name, value in seconds.items():
                 values[loop.name].setdefault(name, []).append(value)
-    return {loop: {name: Spread.of(each) for name, each in found.items()} for loop, found in values.items()}
+    return {
+        loop: {name: Spread.of(each) for name, each in found.items()}
+        for loop, found in values.items()
+    }
 
 
 def tables(smoke: bool) -> Iterator[Table]:
@@ -182,16 +228,44 @@ def tables(smoke: bool) -> Iterator[Table]:
         each = found[loop.name]
         share = each["bare"].median / each["step"].median
         length = each["episode"].median / each["step"].median
-        cells = (each["step"].per_second(), each["episode"].per_second(), each["epoch"], each["bare"].per_second())
+        cells = (
+            each["step"].per_second(),
+            each["episode"].per_second(),
+            each["epoch"],
+            each["bare"].per_second(),
+        )
         goal = GOALS.get(loop.name, NOTHING)
-        rows.append([loop.name, str(loop.num_workers), *map(str, cells), number(share), goal, number(length)])
+        rows.append(
+            [
+                loop.name,
+                str(loop.num_workers),
+                *map(str, cells),
+                number(share),
+                goal,
+                number(length),
+            ]
+        )
     steps = every[2].settings["max_env_steps"]
     million = found["RCP-A"]["step"].times(1e6 / 60)
     about = (
-        f"Seconds on the wall, on {cores()} cores. UDRL: 20 episodes of 500 steps and 100 updates of 768 an epoch. RCP-A: the "
-        f"first {steps:,} steps of LunarLander, evaluations included; at that rate a million would take {million} minutes (whole "
-        "runs: `make speedrun`). AAC and REINFORCE-combined: preset tuned, a policy trained before; the course's published "
-        f"logs show 3 to 18 episodes a second {ANOTHER}. Limit: bare simulators, one a core, on flights of the same policy."
+        f"Seconds on the wall, on {cores()} cores. UDRL: 20 episodes of 500 steps and 100 updates "
+        "of 768 an epoch. RCP-A: the "
+        f"first {steps:,} steps of LunarLander, evaluations included; at that rate a million would "
+        f"take {million} minutes (whole "
+        "runs: `make speedrun`). AAC and REINFORCE-combined: preset tuned, a policy trained "
+        "before; the course's published "
+        f"logs show 3 to 18 episodes a second {ANOTHER}. Limit: bare simulators, one a core, on "
+        "flights of the same policy."
     )
-    header = ["", "workers", "steps / s", "episodes / s", "s / epoch", "limit, steps / s", "share of it", "goal", "length"]
+    header = [
+        "",
+        "workers",
+        "steps / s",
+        "episodes / s",
+        "s / epoch",
+        "limit, steps / s",
+        "share of it",
+        "goal",
+        "length",
+    ]
     yield Table("Whole loops beside the simulator", about, header, rows)

@@ -1,4 +1,6 @@
-"""What a command costs before it does anything, beside the imports that training cannot do without."""
+"""What a command costs before it does anything, beside the imports that training cannot do
+without.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,13 @@ def tables(smoke: bool) -> Iterator[Table]:
     found = in_turns({name: command(*words) for name, words in COMMANDS.items()}, 1 if smoke else 5)
     limit = found["python"].median
     rows = [
-        [name, str(seconds), GOALS.get(name, NOTHING), number(limit), number(seconds.median / limit)]
+        [
+            name,
+            str(seconds),
+            GOALS.get(name, NOTHING),
+            number(limit),
+            number(seconds.median / limit),
+        ]
         for name, seconds in found.items()
     ]
     about = "CPU seconds of a whole process, files in the page cache. Limit: Python alone."

@@ -1,6 +1,8 @@
-"""Single updates of upside-down RL, policy gradients and PPO, beside their matrix products, and where the time of one goes.
+"""Single updates of upside-down RL, policy gradients and PPO, beside their matrix products, and
+where the time of one goes.
 
-Each is what the method does for one minibatch on LunarLander: loss, gradients, clipping, Lightning's hooks, Adam, averaging.
+Each is what the method does for one minibatch on LunarLander: loss, gradients, clipping,
+Lightning's hooks, Adam, averaging.
 """
 
 from __future__ import annotations
@@ -32,7 +34,11 @@ GOALS = {"RCP-A, policy": "600", "UDRL, batches of 768": "1,900"}
 def connected(method: Method) -> None:
     """Gives a method its optimizers, as a fit does."""
     trainer = Trainer(
-        accelerator="cpu", logger=False, enable_checkpointing=False, enable_model_summary=False, enable_progress_bar=False
+        accelerator="cpu",
+        logger=False,
+        enable_checkpointing=False,
+        enable_model_summary=False,
+        enable_progress_bar=False,
     )
     trainer.strategy.connect(method)
     method.trainer, trainer.strategy.optimizers = trainer, method.configure_optimizers()[0]
@@ -41,7 +47,11 @@ def connected(method: Method) -> None:
 def minibatch(method: UpsideDown) -> list[Tensor]:
     """What an update of the policy takes."""
     batch, commands = method.cfg.batch_size, len(method.command_names)
-    example = [torch.randn(batch, OBS), torch.randn(batch, commands), torch.randint(ACTIONS, (batch,))]
+    example = [
+        torch.randn(batch, OBS),
+        torch.randn(batch, commands),
+        torch.randint(ACTIONS, (batch,)),
+    ]
     return example if method.cfg.weights == "none" else [*example, torch.ones(batch)]
 
 
@@ -59,8 +69,14 @@ def critic(method: UpsideDown) -> Work:
     batch, net, hidden = method.cfg.batch_size, method.critic, method.cfg.critic_hidden
     assert net is not None
     assert hidden is not None
-    obs, target, action = torch.randn(batch, OBS), torch.randn(batch), torch.randint(ACTIONS, (batch,))
-    return lambda: method.update_critic(net, obs, target, action), mlp_flops([OBS, *hidden, 1 + ACTIONS], batch, 1, 1)
+    obs, target, action = (
+        torch.randn(batch, OBS),
+        torch.randn(batch),
+        torch.randint(ACTIONS, (batch,)),
+    )
+    return lambda: method.update_critic(net, obs, target, action), mlp_flops(
+        [OBS, *hidden, 1 + ACTIONS], batch, 1, 1
+    )
 
 
 def actor_critic(method: PolicyGradient) -> Work:
@@ -68,12 +84,19 @@ def actor_critic(method: PolicyGradient) -> Work:
     connected(method)
     last = torch.arange(1, STEPS + 1) % (STEPS // EPISODES) == 0
     batch = StepBatch(
-        torch.randn(STEPS, OBS), torch.randint(ACTIONS, (STEPS,)), torch.randn(STEPS), last, torch.randn(EPISODES, OBS),
-        torch.zeros(EPISODES, dtype=torch.bool), {},
-    )  # fmt: skip
+        torch.randn(STEPS, OBS),
+        torch.randint(ACTIONS, (STEPS,)),
+        torch.randn(STEPS),
+        last,
+        torch.randn(EPISODES, OBS),
+        torch.zeros(EPISODES, dtype=torch.bool),
+        {},
+    )
 
     def update() -> None:
-        method.descend(0, torch.stack(list(method.losses(batch)[0].values())).sum(), method.cfg.max_grad_norm)
+        method.descend(
+            0, torch.stack(list(method.losses(batch)[0].values())).sum(), method.cfg.max_grad_norm
+        )
 
     hidden = method.cfg.hidden
     return update, sum(mlp_flops([OBS, *hidden, outputs], STEPS, 1, 1) for outputs in (ACTIONS, 1))
@@ -89,8 +112,14 @@ def ppo() -> tuple[Work, int]:
     agent.discount.fill_(cfg.gamma)
     sizes = [[OBS, *cfg.hidden, outputs] for outputs in (ACTIONS, 1)]
     trained = cfg.epochs * sum(mlp_flops(each, cfg.rollout_steps, 1, 1) for each in sizes)
-    flops = trained + mlp_flops(sizes[0], cfg.rollout_steps, 1) + mlp_flops(sizes[1], cfg.rollout_steps, 2)
-    return (lambda: agent.update(None, 0), flops), cfg.epochs * cfg.rollout_steps // (cfg.batch_size or cfg.rollout_steps)
+    flops = (
+        trained
+        + mlp_flops(sizes[0], cfg.rollout_steps, 1)
+        + mlp_flops(sizes[1], cfg.rollout_steps, 2)
+    )
+    return (lambda: agent.update(None, 0), flops), cfg.epochs * cfg.rollout_steps // (
+        cfg.batch_size or cfg.rollout_steps
+    )
 
 
 def parts(method: UpsideDown) -> Mapping[str, Callable[[], object]]:
@@ -102,10 +131,13 @@ def parts(method: UpsideDown) -> Mapping[str, Callable[[], object]]:
         return method.learner.negative_log_likelihood(*example)
 
     return {
-        "the whole": lambda: method.update(*example), "forward pass and loss": forward, "gradients": lambda: forward()[1](),
-        "clipping": lambda: clip_gradients(optimizer.param_groups, method.cfg.max_grad_norm or 1.0), "Adam": optimizer.step,
+        "the whole": lambda: method.update(*example),
+        "forward pass and loss": forward,
+        "gradients": lambda: forward()[1](),
+        "clipping": lambda: clip_gradients(optimizer.param_groups, method.cfg.max_grad_norm or 1.0),
+        "Adam": optimizer.step,
         "average that acts": method.average.update,
-    }  # fmt: skip
+    }
 
 
 def shares(found: Mapping[str, Spread]) -> list[list[str]]:
@@ -113,8 +145,12 @@ def shares(found: Mapping[str, Spread]) -> list[list[str]]:
     medians = {name: spread.median for name, spread in found.items()}
     whole = medians.pop("the whole")
     medians["gradients"] -= medians["forward pass and loss"]  # which comes before them
-    medians["Lightning, and code and weights that are not in the cache any more"] = whole - sum(medians.values())
-    return [[name, number(seconds * 1e6), f"{seconds / whole:.0%}"] for name, seconds in medians.items()]
+    medians["Lightning, and code and weights that are not in the cache any more"] = whole - sum(
+        medians.values()
+    )
+    return [
+        [name, number(seconds * 1e6), f"{seconds / whole:.0%}"] for name, seconds in medians.items()
+    ]
 
 
 def tables(smoke: bool) -> Iterator[Table]:
@@ -122,10 +158,12 @@ def tables(smoke: bool) -> Iterator[Table]:
     repeats, rounds = (2, 1) if smoke else (200, 9)
     game = "lunarlander"
     works: dict[str, Work] = {
-        "RCP-A, policy": upside_down(RCPA(game, seed=0)), "RCP-A, critic": critic(RCPA(game, seed=0)),
-        "UDRL": upside_down(UDRL(game, seed=0)), "UDRL, batches of 768": upside_down(UDRL(game, seed=0, batch_size=768)),
+        "RCP-A, policy": upside_down(RCPA(game, seed=0)),
+        "RCP-A, critic": critic(RCPA(game, seed=0)),
+        "UDRL": upside_down(UDRL(game, seed=0)),
+        "UDRL, batches of 768": upside_down(UDRL(game, seed=0, batch_size=768)),
         f"AAC, {STEPS:,} steps": actor_critic(PolicyGradient(game, implementation="AAC", seed=0)),
-    }  # fmt: skip
+    }
     (rollout, flops), updates = ppo()
 
     def timed(update: Callable[[], object]) -> Measure:
@@ -137,13 +175,28 @@ def tables(smoke: bool) -> Iterator[Table]:
     needs = {name: needed for name, (_, needed) in works.items()} | {"PPO": flops / updates}
     limits = {name: needed * found["products"].median for name, needed in needs.items()}
     rows = [
-        [name, str(found[name].times(1e6)), GOALS.get(name, NOTHING), number(limit * 1e6), f"{found[name].median / limit:.1f}"]
+        [
+            name,
+            str(found[name].times(1e6)),
+            GOALS.get(name, NOTHING),
+            number(limit * 1e6),
+            f"{found[name].median / limit:.1f}",
+        ]
         for name, limit in limits.items()
     ]
     about = (
-        "CPU microseconds of an update, one thread, batches of the configs. PPO: one of those on a roll-out, with a share of "
-        f"the values. Limit: the matrix products at the rate of large ones, {1e-9 / found['products'].median:.0f} GFLOP/s here."
+        "CPU microseconds of an update, one thread, batches of the configs. PPO: one of those on a "
+        "roll-out, with a share of "
+        "the values. Limit: the matrix products at the rate of large ones, "
+        f"{1e-9 / found['products'].median:.0f} GFLOP/s here."
     )
     yield Table("Updates", about, ["", "update", "goal", "limit", "times the limit"], rows)
-    found = in_turns({name: timed(part) for name, part in parts(RCPA(game, seed=0)).items()}, rounds)
-    yield Table("Parts of an update of RCP-A's policy", "CPU microseconds.", ["", "time", "share"], shares(found))
+    found = in_turns(
+        {name: timed(part) for name, part in parts(RCPA(game, seed=0)).items()}, rounds
+    )
+    yield Table(
+        "Parts of an update of RCP-A's policy",
+        "CPU microseconds.",
+        ["", "time", "share"],
+        shares(found),
+    )

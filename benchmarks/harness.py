@@ -1,10 +1,14 @@
-"""What the benchmarks share: timing in turns, medians with their spread, the machine's own limits, tables.
+"""What the benchmarks share: timing in turns, medians with their spread, the machine's own limits,
+tables.
 
-A family of benchmarks is a file ``bench_<name>.py`` with a function ``tables(smoke: bool) -> Iterator[Table]``; ``bench.py``
-finds it by its name and runs it in a process of its own, with one thread. ``smoke`` asks only whether it runs: seconds.
+A family of benchmarks is a file ``bench_<name>.py`` with a function ``tables(smoke: bool) ->
+Iterator[Table]``; ``bench.py`` finds it by its name and runs it in a process of its own, with one
+thread. ``smoke`` asks only whether it runs: seconds.
 
-What is compared is measured in turns, in one process, on one machine: ``in_turns``. Beside a number stands its limit, the time
-of the part that cannot be left out: matrix products at the rate that large ones reach here, the simulator alone.
+What is compared is measured in turns, in one process, on one machine: ``in_turns``. Beside a number
+stands its limit, the time
+of the part that cannot be left out: matrix products at the rate that large ones reach here, the
+simulator alone.
 """
 
 from __future__ import annotations
@@ -37,7 +41,11 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread:
-        low, median, high = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else [values[0]] * 3
+        low, median, high = (
+            statistics.quantiles(values, n=4, method="inclusive")
+            if len(values) > 1
+            else [values[0]] * 3
+        )
         return cls(median, low, high)
 
     def times(self, factor: float) -> Spread:
@@ -72,7 +80,9 @@ class Table:
 
 
 def in_turns(measures: Mapping[str, Measure], rounds: int) -> dict[str, Spread]:
-    """The spread of each measure: all of them one after the other, ``rounds`` times over, after a round that does not count."""
+    """The spread of each measure: all of them one after the other, ``rounds`` times over, after
+    a round that does not count.
+    """
     values: dict[str, list[float]] = {name: [] for name in measures}
     for turn in range(rounds + 1):
         for name, measure in measures.items():
@@ -83,7 +93,9 @@ def in_turns(measures: Mapping[str, Measure], rounds: int) -> dict[str, Spread]:
 
 
 def cpu(work: Callable[[], object], units: float = 1) -> Measure:
-    """CPU seconds of this process for each of the ``units`` that ``work`` does: other processes hardly disturb them."""
+    """CPU seconds of this process for each of the ``units`` that ``work`` does: other processes
+    hardly disturb them.
+    """
 
     def measure() -> float:
         started = time.process_time()
@@ -129,7 +141,8 @@ def mlp_size(sizes: Sequence[int]) -> int:
 
 
 def mlp_flops(sizes: Sequence[int], batch: int, forwards: int = 0, backwards: int = 0) -> int:
-    """Floating-point operations of the matrix products of a network with layers ``sizes``, inputs and outputs included.
+    """Floating-point operations of the matrix products of a network with layers ``sizes``, inputs
+    and outputs included.
 
     A backward pass is that of all weights, and of all inputs but the first layer's.
     """

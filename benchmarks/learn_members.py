@@ -1,9 +1,11 @@
-"""How fast stacked agents learn: the tuned sets of the synthetic-environments paper, against its acceptance values.
+"""How fast stacked agents learn: the tuned sets of the synthetic-environments paper, against its
+acceptance values.
 
-    OMP_NUM_THREADS=1 python benchmarks/learn_members.py cliff|cartpole-v0|acrobot|pendulum [--members N]
+    OMP_NUM_THREADS=1 python benchmarks/learn_members.py cliff|cartpole-v0|acrobot|pendulum
+    [--members N]
 
-Time limits are stored as terminations, as the reference did, but for Pendulum. Seeds are 0 .. N-1; equal seeds give equal
-numbers on equal machines.
+Time limits are stored as terminations, as the reference did, but for Pendulum. Seeds are 0 .. N-1;
+equal seeds give equal numbers on equal machines.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ def cliff(seeds: list[int]) -> tuple[Agent, MemberTraining]:
     rule = functools.partial(solved, window=10, threshold=-20.0)
     score = mean_test_return(functools.partial(FuncBatch, FUNC_ENVS["cliff"](), 50), 1)
     envs = FuncBatch(FUNC_ENVS["cliff"](), 50, seeds)
-    return agent, JudgedTraining(agent, envs, 100, cfg.gamma, stop=rule, score=score, limit_terminates=True)
+    return agent, JudgedTraining(
+        agent, envs, 100, cfg.gamma, stop=rule, score=score, limit_terminates=True
+    )
 
 
 def cartpole(seeds: list[int]) -> tuple[Agent, MemberTraining]:
@@ -61,7 +65,9 @@ def acrobot(seeds: list[int]) -> tuple[Agent, MemberTraining]:
 def pendulum(seeds: list[int]) -> tuple[Agent, MemberTraining]:
     """TD3, set pendulum: 70 episodes."""
     agent, cfg = make("TD3", "pendulum", seeds)
-    return agent, MemberTraining(agent, FuncBatch(FUNC_ENVS["pendulum"](), 200, seeds), 70, cfg.gamma, 20)
+    return agent, MemberTraining(
+        agent, FuncBatch(FUNC_ENVS["pendulum"](), 200, seeds), 70, cfg.gamma, 20
+    )
 
 
 CASES: dict[str, tuple[Callable[[list[int]], tuple[Agent, MemberTraining]], int, int]] = {
@@ -91,7 +97,9 @@ def main() -> None:
     print(f"episodes:  {r.episodes.tolist()}")
     print(f"env steps: {r.env_steps.tolist()}, mean {r.env_steps.double().mean():.0f}")
     started = time.process_time()
-    tests = FuncBatch(FUNC_ENVS[arguments.gamename](), horizon, [1000 + n for n in range(10 * count)])
+    tests = FuncBatch(
+        FUNC_ENVS[arguments.gamename](), horizon, [1000 + n for n in range(10 * count)]
+    )
     returns, _ = evaluate_agents(agent, tests, 10)
     print(f"mean of ten tests: {[round(value, 1) for value in returns.mean(1).tolist()]}")
     print(f"tested in {time.process_time() - started:.2f} s of CPU time")

@@ -1,4 +1,6 @@
-"""Which machine, at which load, ran which commit: what every measured number is worth nothing without."""
+"""Which machine, at which load, ran which commit: what every measured number is worth nothing
+without.
+"""
 
 from __future__ import annotations
 
@@ -45,13 +47,19 @@ def versions() -> str:
 
 
 def commit() -> str:
-    """The commit of the source tree, with ``-dirty`` where files other than results have changed since."""
+    """The commit of the source tree, with ``-dirty`` where files other than results have changed
+    since.
+    """
     changed = ("git", "status", "--porcelain", "--untracked-files=no", "--", ".", ":!results")
     try:
-        return _output("git", "rev-parse", "--short=12", "HEAD") + ("-dirty" if _output(*changed) else "")
+        return _output("git", "rev-parse", "--short=12", "HEAD") + (
+            "-dirty" if _output(*changed) else ""
+        )
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
 
 
 def _output(*command: str) -> str:
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.strip()

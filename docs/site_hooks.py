@@ -1,7 +1,9 @@
 """What the documentation site adds to the pages, which are written for a reader of the repository.
 
-* A link out of ``docs/`` leads to a copy of the file on the site: Markdown as a page, code as a page with its source.
-* A link to a function that stands alone, ``[`name`](../lightning_rl/module.py#name)``, is followed by its lines.
+* A link out of ``docs/`` leads to a copy of the file on the site: Markdown as a page, code as a
+  page with its source.
+* A link to a function that stands alone, ``[`name`](../lightning_rl/module.py#name)``, is followed
+  by its lines.
 * Equations become MathML, which browsers draw without a script or a network.
 * The reference of the command line and of every key of the configs is made from the package.
 """
@@ -32,22 +34,30 @@ ROOT = Path(__file__).resolve().parent.parent
 OUTSIDE = "source/"
 """Where files from outside ``docs/`` are on the site."""
 
-_LINK = re.compile(r"(?P<text>!?\[[^\]]*\])\((?!https?:|mailto:|#)(?P<path>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
+_LINK = re.compile(
+    r"(?P<text>!?\[[^\]]*\])\((?!https?:|mailto:|#)(?P<path>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)"
+)
 _ALONE = re.compile(r"^\[`[\w.]+`\]\((?P<path>[^)#\s]+\.py)#(?P<symbol>[\w.]+)\)$", re.MULTILINE)
 _FENCE = re.compile(r"^(`{3,}).*?^\1$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 _MATH = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
 _MENDED = {
     r"<mi>\arg</mi>": "<mi>arg</mi>",  # latex2mathml does not know it
     "<mi>&#x0007E;</mi>": "<mo>&#x0223C;</mo>",  # \sim, as a relation with its spaces
-    "<mi>&#x02032;</mi>": "<mo>&#x02032;</mo>",  # a prime, which browsers draw too small and high as an identifier
+    # a prime, which browsers draw too small and high as an identifier
+    "<mi>&#x02032;</mi>": "<mo>&#x02032;</mo>",
 }
 _LANGUAGES = {".py": "python", ".yaml": "yaml", ".sh": "bash", ".cfg": "ini", ".csv": "text"}
-_WITHOUT_CONTENTS = ("results.md", "reading/")  # pages of wide tables or of code, which need the room
+_WITHOUT_CONTENTS = (
+    "results.md",
+    "reading/",
+)  # pages of wide tables or of code, which need the room
 _SHOWN_BYTES = 100_000  # of a file as a page; a larger one is only to be downloaded
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds the generated pages and, link by link, the files outside ``docs/`` that pages lead to."""
+    """Adds the generated pages and, link by link, the files outside ``docs/`` that pages lead
+    to.
+    """
     for name, text in (("command_line", command_line()), ("configs", all_configs())):
         files.append(File.generated(config, f"reference/{name}.md", content=text))
     wanted = ["results/speed.md", "CONTRIBUTING.md", "CHANGELOG.md"]
@@ -59,7 +69,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         if address(path) == OUTSIDE + path:
             files.append(File.generated(config, OUTSIDE + path, abs_src_path=str(ROOT / path)))
         else:
-            text = f"# {path}\n\n```{_LANGUAGES.get(Path(path).suffix, 'text')}\n{(ROOT / path).read_text()}\n```\n"
+            text = (
+                "# "
+                f"{path}\n\n```{_LANGUAGES.get(Path(path).suffix, 'text')}\n{(ROOT / path).read_text()}\n```\n"  # noqa: E501
+            )
             files.append(File.generated(config, address(path), content=text))
         if path.endswith(".md"):
             found = files.get_file_from_path(address(path))
@@ -77,8 +90,16 @@ def address(path: str) -> str:
     """The ``src_uri`` on the site of a file of the repository."""
     if path.startswith("docs/"):
         return path.removeprefix("docs/")
-    as_page = Path(path).suffix in {".py", ".yaml", ".sh", ".cfg"} or path in ("LICENSE", "Makefile", "CITATION.cff")
-    return f"{OUTSIDE}{path}.md" if as_page and (ROOT / path).stat().st_size < _SHOWN_BYTES else OUTSIDE + path
+    as_page = Path(path).suffix in {".py", ".yaml", ".sh", ".cfg"} or path in (
+        "LICENSE",
+        "Makefile",
+        "CITATION.cff",
+    )
+    return (
+        f"{OUTSIDE}{path}.md"
+        if as_page and (ROOT / path).stat().st_size < _SHOWN_BYTES
+        else OUTSIDE + path
+    )
 
 
 def outside(file: File) -> Iterator[str]:
@@ -121,7 +142,9 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def source(path: str, symbol: str) -> str:
-    """A fenced block with the lines of a function or class; ValueError where the file has none of this name."""
+    """A fenced block with the lines of a function or class; ValueError where the file has none
+    of this name.
+    """
     text = (ROOT / path).read_text()
     node: Any = ast.parse(text)
     for name in symbol.split("."):
@@ -157,7 +180,10 @@ def command_line() -> str:
     for name, tool in TOOLS.items():
         parts.append(manual("##", tool.parser(f"lightning-rl {name}")))
         if isinstance(tool, Group):
-            parts += [manual("###", each.parser(f"lightning-rl {name} {word}")) for word, each in tool.tools.items()]
+            parts += [
+                manual("###", each.parser(f"lightning-rl {name} {word}"))
+                for word, each in tool.tools.items()
+            ]
     return "\n\n".join([*parts, manual("##", build_parser("python trainer.py"))]) + "\n"
 
 
@@ -167,15 +193,22 @@ def manual(level: str, parser: Parser) -> str:
 
 
 def all_configs() -> str:
-    """A table for each implementation: every key, its default, its meaning, and where the value comes from, in words."""
+    """A table for each implementation: every key, its default, its meaning, and where the value
+    comes from, in words.
+    """
     parts = [
         "# Every key of every config",
-        "What an implementation ends up with on an environment without values of its own. [How configs are read](../configs.md); "
+        "What an implementation ends up with on an environment without values of its own. [How "
+        "configs are read](../configs.md); "
         "`lightning-rl config NAME` prints the same table with letters for the sources.",
     ]
     for name in entries():
         found = entry(name)
-        table = ["| key | default | meaning | source of the value |", "|---|---|---|---|", *rows(name, legend(found))]
+        table = [
+            "| key | default | meaning | source of the value |",
+            "|---|---|---|---|",
+            *rows(name, legend(found)),
+        ]
         parts += [f"## {name}", f"{found.about[0].upper()}{found.about[1:]}.", "\n".join(table)]
     return "\n\n".join(parts) + "\n"
 
@@ -187,14 +220,20 @@ def rows(name: str, sources: dict[str, str]) -> Iterator[str]:
         if row.heading != heading:
             heading = row.heading
             yield f"| **{cell(heading)}** | | | |"
-        yield f"| `{row.key}` | `{cell(row.value)}` | {cell(row.explanation)} | {cell(spelled_out(row.source, sources))} |"
+        yield (
+            f"| `{row.key}` | `{cell(row.value)}` | {cell(row.explanation)} | "
+            f"{cell(spelled_out(row.source, sources))} |"
+        )
 
 
 def spelled_out(source: str, sources: dict[str, str]) -> str:
     """``[W]; [E] 100000`` with the meanings of its letters."""
 
     def meaning(letters: re.Match[str]) -> str:
-        return ", ".join(sources.get(letter, letter) for letter in letters[0].strip("[]").split(", ")) + ":"
+        return (
+            ", ".join(sources.get(letter, letter) for letter in letters[0].strip("[]").split(", "))
+            + ":"
+        )
 
     return SOURCE.sub(meaning, source).removesuffix(":").replace(":;", ";").replace(":.", ".")
 

@@ -1,6 +1,7 @@
 """Reinforcement-learning research on PyTorch Lightning.
 
-Importing this package changes nothing in the process and loads nothing heavy: its names are imported when they are first used.
+Importing this package changes nothing in the process and loads nothing heavy: its names are
+imported when they are first used.
 """
 
 import importlib
@@ -16,7 +17,16 @@ if TYPE_CHECKING:
     from lightning_rl.envs.gym import make_env
     from lightning_rl.envs.proxy_env import load_proxy
     from lightning_rl.lab.evaluate import evaluate
-    from lightning_rl.methods.agents import DDQN, PPO, QL, SARSA, TD3, DuelingDDQN, TD3Discrete, register_agent
+    from lightning_rl.methods.agents import (
+        DDQN,
+        PPO,
+        QL,
+        SARSA,
+        TD3,
+        DuelingDDQN,
+        TD3Discrete,
+        register_agent,
+    )
     from lightning_rl.methods.model_based import ModelBased
     from lightning_rl.methods.policy_gradient import PolicyGradient
     from lightning_rl.methods.proxy_search import SE
@@ -38,7 +48,16 @@ _NAMES = {
     "envs.proxy_env": ("load_proxy",),
     "methods.upside_down": ("UDRL", "RCPR", "RCPA"),
     "methods.policy_gradient": ("PolicyGradient",),
-    "methods.agents": ("QL", "SARSA", "DDQN", "DuelingDDQN", "TD3", "TD3Discrete", "PPO", "register_agent"),
+    "methods.agents": (
+        "QL",
+        "SARSA",
+        "DDQN",
+        "DuelingDDQN",
+        "TD3",
+        "TD3Discrete",
+        "PPO",
+        "register_agent",
+    ),
     "methods.model_based": ("ModelBased",),
     "methods.proxy_search": ("SE",),
     "methods.reward_network": ("RN",),
@@ -50,16 +69,42 @@ _NAMES = {
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
-    "DDQN", "MBRL", "PPO", "QL", "RCPA", "RCPR", "RN", "SARSA", "SD", "SE", "TD3", "UDRL", "DuelingDDQN",
-    "LoadedAgent", "ModelBased", "PolicyGradient", "Run", "TD3Discrete", "__version__", "evaluate", "load", "load_proxy",
-    "make_env", "register_agent", "register_env", "register_method", "train",
-]  # fmt: skip
+    "DDQN",
+    "MBRL",
+    "PPO",
+    "QL",
+    "RCPA",
+    "RCPR",
+    "RN",
+    "SARSA",
+    "SD",
+    "SE",
+    "TD3",
+    "UDRL",
+    "DuelingDDQN",
+    "LoadedAgent",
+    "ModelBased",
+    "PolicyGradient",
+    "Run",
+    "TD3Discrete",
+    "__version__",
+    "evaluate",
+    "load",
+    "load_proxy",
+    "make_env",
+    "register_agent",
+    "register_env",
+    "register_method",
+    "train",
+]
 
 
 def __getattr__(name: str) -> "Any":
     if name not in _MODULES:
         # name and obj: so that Python names the nearest right one
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'", name=name, obj=sys.modules[__name__])
+        raise AttributeError(
+            f"module '{__name__}' has no attribute '{name}'", name=name, obj=sys.modules[__name__]
+        )
     from lightning_rl.core.modules import readable_ranks
 
     with readable_ranks():

@@ -1,7 +1,8 @@
 """The command line: ``lightning-rl``, ``python -m lightning_rl`` or ``python trainer.py``.
 
-A first word that is no flag names a command. ``trainer.py`` also takes the flags of training, searching and evaluating without
-one. Nothing heavy is imported before the arguments are checked and a first line is printed.
+A first word that is no flag names a command. ``trainer.py`` also takes the flags of training,
+searching and evaluating without one. Nothing heavy is imported before the arguments are checked and
+a first line is printed.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ def _print_help(program: str) -> None:
     """The commands, with one line each."""
     parser = Parser(
         prog=program,
-        description="Reinforcement-learning research on PyTorch Lightning: train, evaluate, search and compare methods.",
+        description="Reinforcement-learning research on PyTorch Lightning: train, evaluate, search "
+        "and compare methods.",
         epilog=f"{program} NAME --help describes a command and its flags.",
     )
     parser.add_argument("--version", action="version", version=__version__)
@@ -80,7 +82,14 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     path = checkpoint_at(arguments.eval_agent)
     num_workers = _num_workers(arguments)
     if arguments.render is not None:
-        use(["film", str(path), *([arguments.eval_command] if arguments.eval_command else []), "--window"])
+        use(
+            [
+                "film",
+                str(path),
+                *([arguments.eval_command] if arguments.eval_command else []),
+                "--window",
+            ]
+        )
         return 0
     _begin(f"evaluating '{path}'")
     from lightning_rl.lab.evaluate import (
@@ -93,15 +102,25 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     )
 
     prepare_process()
-    command = "sweep" if arguments.calibrate and not arguments.eval_command else arguments.eval_command
-    episodes, force, swept = arguments.eval_episodes, arguments.force, parse_sweep(command) is not None
+    command = (
+        "sweep" if arguments.calibrate and not arguments.eval_command else arguments.eval_command
+    )
+    episodes, force, swept = (
+        arguments.eval_episodes,
+        arguments.force,
+        parse_sweep(command) is not None,
+    )
     if arguments.calibrate:
         low, high = calibrate_checkpoint(path, num_workers)
         say(f"returns of {within(low, high)} can be asked for; that is kept in '{path}'")
     if swept:
         print_sweep(sweep(path, episodes or flags.SWEEP_EPISODES, num_workers, command, force))
     else:
-        print_report(evaluate_checkpoint(path, episodes or flags.FINAL_EVAL_EPISODES, command, num_workers, force))
+        print_report(
+            evaluate_checkpoint(
+                path, episodes or flags.FINAL_EVAL_EPISODES, command, num_workers, force
+            )
+        )
     return 0
 
 
@@ -111,7 +130,9 @@ def _imagine(arguments: argparse.Namespace) -> int:
     from lightning_rl.lab.imagine import imagine, print_imagination
 
     prepare_process()
-    print_imagination(imagine(path, arguments.eval_episodes or flags.IMAGINED_EPISODES, arguments.force))
+    print_imagination(
+        imagine(path, arguments.eval_episodes or flags.IMAGINED_EPISODES, arguments.force)
+    )
     return 0
 
 
@@ -138,11 +159,18 @@ def _search(arguments: argparse.Namespace) -> int:
     config = load_tune_config(options.implementation, options.gamename, settings)
     for key in options.settings:
         if key in (*config.budget, *config.settings, *config.search):
-            raise UserError(f"--set {key} (or its flag): the search sets it itself; leave it out, or say it with --tune")
+            raise UserError(
+                f"--set {key} (or its flag): the search sets it itself; leave it out, or say it "
+                "with --tune"
+            )
     fixed = Plan(options, config).config({})
     config = load_tune_config(options.implementation, options.gamename, settings, fixed.unread())
-    reload = None if options.reload is None else options.reload.resolve()  # trials work in folders of their own
-    trials = dataclasses.replace(options, logdir=options.logdir.resolve(), reload=reload, ray_address=None)
+    reload = (
+        None if options.reload is None else options.reload.resolve()
+    )  # trials work in folders of their own
+    trials = dataclasses.replace(
+        options, logdir=options.logdir.resolve(), reload=reload, ray_address=None
+    )
     return tune(Plan(trials, config, options.ray_address), options.resume)
 
 
@@ -159,29 +187,41 @@ def _main_of_file(words: Sequence[str], program: str) -> int:
 
 
 _MODES: dict[str, Callable[[argparse.Namespace], int]] = {
-    FIGURE: _figure, IMAGINE: _imagine, EVAL: _evaluate, TUNE: _search, TRAIN: _train,
+    FIGURE: _figure,
+    IMAGINE: _imagine,
+    EVAL: _evaluate,
+    TUNE: _search,
+    TRAIN: _train,
     REPRODUCE: _reproduce,
-}  # fmt: skip
+}
 
 
 def _num_workers(arguments: argparse.Namespace) -> int:
     """--num_workers, or its default; UserError for more than there are cores."""
-    return check_workers(default_workers() if arguments.num_workers is None else arguments.num_workers)
+    return check_workers(
+        default_workers() if arguments.num_workers is None else arguments.num_workers
+    )
 
 
 def with_flags(settings: Mapping[str, Any], meant: Mapping[str, tuple[str, Any]]) -> dict[str, Any]:
-    """``--set`` with the flags that mean the same, ``{flag: (key, value or None)}``; UserError where both say something else."""
+    """``--set`` with the flags that mean the same, ``{flag: (key, value or None)}``; UserError
+    where both say something else.
+    """
     merged = dict(settings)
     for flag, (key, value) in meant.items():
         if value is not None and merged.setdefault(key, value) != value:
-            raise UserError(f"{flag} contradicts --set {key}={shown(merged[key])}; leave one of them out")
+            raise UserError(
+                f"{flag} contradicts --set {key}={shown(merged[key])}; leave one of them out"
+            )
     return merged
 
 
 def _check_gamename(name: str) -> None:
-    """UserError for a name that neither this package nor Gymnasium, nor a module that Gymnasium imports, can know.
+    """UserError for a name that neither this package nor Gymnasium, nor a module that Gymnasium
+    imports, can know.
 
-    Gymnasium is loaded only for a name that is not almost one of this package: ``MountainCar`` is MountainCar-v0.
+    Gymnasium is loaded only for a name that is not almost one of this package: ``MountainCar`` is
+    MountainCar-v0.
     """
     if named_game(name) is None and ":" not in name and not re.search(r"-v\d+$", name):
         if nearest(name, GAMES, _ALMOST) is not None:
@@ -192,18 +232,24 @@ def _check_gamename(name: str) -> None:
 
 
 def run_options(arguments: argparse.Namespace) -> RunOptions:
-    """The options of a training run, checked as far as that goes without the packages that train."""
+    """The options of a training run, checked as far as that goes without the packages that
+    train.
+    """
     found = entry(arguments.implementation)
     method, known = found.name, keys(found)
     meant = {f"--{key}": (key, getattr(arguments, key)) for key in ("max_epochs", "eval_episodes")}
     if arguments.no_expo_weighting:
         if "weights" not in known:
-            raise UserError(f"--no_expo_weighting: {method} has no exponential weights; leave it out")
+            raise UserError(
+                f"--no_expo_weighting: {method} has no exponential weights; leave it out"
+            )
         meant["--no_expo_weighting"] = ("weights", "none")
     settings = with_flags(parse_settings(arguments.settings), meant)
     for key in settings:
         check_key("--set", key, known)
-    merged_values(method, arguments.gamename, arguments.preset)  # so that an unknown preset is refused at once
+    merged_values(
+        method, arguments.gamename, arguments.preset
+    )  # so that an unknown preset is refused at once
     config = {} if arguments.config is None else read_settings(arguments.config, method)
     reload = None if arguments.reload is None else checkpoint_at(arguments.reload)
     check_folder_names(arguments.exp_name, arguments.gamename)
@@ -212,14 +258,20 @@ def run_options(arguments: argparse.Namespace) -> RunOptions:
     seeds = f"seed {first}" + (f" to {others[-1]}" if others else "")
     folder = arguments.logdir / folder_name(arguments.gamename) / arguments.exp_name / method
     helpers = f"{arguments.num_workers} worker{'s' * (arguments.num_workers != 1)}"
-    _begin(f"{method} on {arguments.gamename}, {seeds}, accelerator {arguments.accelerator}, {helpers}: {folder}")
+    _begin(
+        f"{method} on {arguments.gamename}, {seeds}, accelerator {arguments.accelerator}, "
+        f"{helpers}: {folder}"
+    )
     from lightning_rl.run.options import RunOptions
 
     same = {field.name for field in dataclasses.fields(RunOptions)} & vars(arguments).keys()
     made = {
-        "implementation": method, "config": config, "settings": settings, "reload": reload,
+        "implementation": method,
+        "config": config,
+        "settings": settings,
+        "reload": reload,
         "checkpoint": not arguments.no_checkpoint,
-    }  # fmt: skip
+    }
     return RunOptions(**{name: getattr(arguments, name) for name in same} | made)
 
 
@@ -227,7 +279,11 @@ def _resumable(words: Sequence[str]) -> bool:
     """Whether --resume goes on with what the words of a command line began."""
     if "--no_checkpoint" in words:
         return False
-    return words[0] in ("train", "tune") if words and not words[0].startswith("-") else not {FIGURE, EVAL} & set(words)
+    return (
+        words[0] in ("train", "tune")
+        if words and not words[0].startswith("-")
+        else not {FIGURE, EVAL} & set(words)
+    )
 
 
 def main(argv: Sequence[str] | None = None, program: str = "trainer.py") -> int:
@@ -241,7 +297,11 @@ def main(argv: Sequence[str] | None = None, program: str = "trainer.py") -> int:
         with stoppable():
             return _main(words, program)
     except KeyboardInterrupt as stop:
-        resumes = f": --resume {stop.resumes if isinstance(stop, Stopped) else 'goes on'}" if _resumable(words) else ""
+        resumes = (
+            f": --resume {stop.resumes if isinstance(stop, Stopped) else 'goes on'}"
+            if _resumable(words)
+            else ""
+        )
         say(f"left at once; what is written is whole{resumes}", error=True)
         return exit_code(stop)
     except Exception as error:
@@ -259,7 +319,9 @@ def leave(code: int) -> NoReturn:
 
 
 def entry_point() -> NoReturn:
-    """``lightning-rl``, ``python -m lightning_rl`` or ``trainer.py``; of the present folder only typed modules are run."""
+    """``lightning-rl``, ``python -m lightning_rl`` or ``trainer.py``; of the present folder only
+    typed modules are run.
+    """
     with contextlib.suppress(OSError):  # it may have been deleted
         look_in(str(Path.cwd()))
     name = Path(sys.argv[0]).name

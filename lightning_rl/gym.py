@@ -1,8 +1,9 @@
 """Gymnasium ids of the environments that this package adds, and of its learned proxies.
 
-After ``import lightning_rl.gym`` there are ``gymnasium.make("lightning_rl/ProcMaze-v0")`` and, of each proxy,
-``gymnasium.make("lightning_rl/SE-CartPole-v0")``; ``gymnasium.make("lightning_rl.gym:lightning_rl/ProcMaze-v0")`` imports this
-itself. Nothing but Gymnasium is loaded before an environment is made.
+After ``import lightning_rl.gym`` there are ``gymnasium.make("lightning_rl/ProcMaze-v0")`` and, of
+each proxy, ``gymnasium.make("lightning_rl/SE-CartPole-v0")``;
+``gymnasium.make("lightning_rl.gym:lightning_rl/ProcMaze-v0")`` imports this itself. Nothing but
+Gymnasium is loaded before an environment is made.
 """
 
 from __future__ import annotations
@@ -19,10 +20,16 @@ SHIPPED = Path(__file__).resolve().parent / "proxies"
 for _name, _game in GAMES.items():
     if _name in BUILT_IN and str(_game.env).startswith(OWN_IDS):
         gymnasium.register(
-            str(_game.env), "lightning_rl.envs.adapters:make_func_env", _game.solved_return, max_episode_steps=_game.horizon,
+            str(_game.env),
+            "lightning_rl.envs.adapters:make_func_env",
+            _game.solved_return,
+            max_episode_steps=_game.horizon,
             kwargs={"gamename": _name},
-        )  # fmt: skip
+        )
 for _path in SHIPPED.glob("*.pt"):
     gymnasium.register(
-        f"{OWN_IDS}{_path.stem}", "lightning_rl.envs.proxy_env:load_proxy", disable_env_checker=True, kwargs={"path": _path.stem}
+        f"{OWN_IDS}{_path.stem}",
+        "lightning_rl.envs.proxy_env:load_proxy",
+        disable_env_checker=True,
+        kwargs={"path": _path.stem},
     )

@@ -24,39 +24,76 @@ def _refresh(given: argparse.Namespace) -> None:
 
 
 TOOLS: dict[str, Tool | Group] = {
-    "proxies": Group("list trained proxies, or evaluate them and write the results to a CSV", PROTOCOLS),
+    "proxies": Group(
+        "list trained proxies, or evaluate them and write the results to a CSV", PROTOCOLS
+    ),
     "figures": Group("draw a figure from run directories or results CSVs", FIGURES),
     **REPORTS,
     "baseline": Tool(
-        "train an agent of Stable-Baselines3 with our hyper-parameters, to compare ours with", "lightning_rl.lab.baselines:run",
+        "train an agent of Stable-Baselines3 with our hyper-parameters, to compare ours with",
+        "lightning_rl.lab.baselines:run",
         (
             argument(
-                "--implementation", "our method whose settings are used: DDQN (for its DQN), PPO, TD3",
-                required=True, metavar="NAME",
+                "--implementation",
+                "our method whose settings are used: DDQN (for its DQN), PPO, TD3",
+                required=True,
+                metavar="NAME",
             ),
             argument("--gamename", "environment", type=gamename, required=True, metavar="NAME"),
             argument("--preset", "as for lightning-rl train", metavar="NAME"),
-            argument("--exp_name", "folder of the experiment (default: default)", default="default", metavar="NAME"),
-            argument("--seed", "seed of the run (default 25)", type=whole(0, SEED), default=25, metavar="N"),
-            argument("--logdir", "folder of all results (default: exp_dir)", type=checked_path, default="exp_dir", metavar="DIR"),
             argument(
-                "--set", "override a key of our config; repeatable", dest="settings", action="append", default=[],
+                "--exp_name",
+                "folder of the experiment (default: default)",
+                default="default",
+                metavar="NAME",
+            ),
+            argument(
+                "--seed",
+                "seed of the run (default 25)",
+                type=whole(0, SEED),
+                default=25,
+                metavar="N",
+            ),
+            argument(
+                "--logdir",
+                "folder of all results (default: exp_dir)",
+                type=checked_path,
+                default="exp_dir",
+                metavar="DIR",
+            ),
+            argument(
+                "--set",
+                "override a key of our config; repeatable",
+                dest="settings",
+                action="append",
+                default=[],
                 metavar="KEY=VALUE",
             ),
             argument(
-                "--resume", "leave a finished run as it is; start one that was stopped from the beginning", action="store_true",
+                "--resume",
+                "leave a finished run as it is; start one that was stopped from the beginning",
+                action="store_true",
             ),
         ),
     ),
     "docs": Tool(
-        "make the tables and numbers in Markdown files anew by the commands that made them", _refresh,
+        "make the tables and numbers in Markdown files anew by the commands that made them",
+        _refresh,
         (argument("files", "Markdown file", type=checked_path, nargs="+", metavar="FILE"),),
     ),
     "claims": Tool(
-        "published and measured results of some claims, as a Markdown table", "lightning_rl.lab.reproduce.ledger:show",
-        (argument("ids", "names of claims, see lightning-rl reproduce --list", nargs="+", metavar="CLAIM"),),
+        "published and measured results of some claims, as a Markdown table",
+        "lightning_rl.lab.reproduce.ledger:show",
+        (
+            argument(
+                "ids",
+                "names of claims, see lightning-rl reproduce --list",
+                nargs="+",
+                metavar="CLAIM",
+            ),
+        ),
     ),
-}  # fmt: skip
+}
 OLD_NAMES = {"evaluate": "proxies"}
 
 

@@ -9,12 +9,16 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+PROGRAM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
 needs_chromium = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here")
 
 
 class Chromium:
-    """A tab. requests: the addresses that the page has asked for; errors: what its scripts raised."""
+    """A tab. requests: the addresses that the page has asked for; errors: what its scripts
+    raised.
+    """
 
     def __init__(self, profile: Path, size=(1280, 900)):
         self._in, self._out = os.pipe(), os.pipe()
@@ -25,16 +29,35 @@ class Chromium:
             os.dup2(spare[0], 3)
             os.dup2(spare[1], 4)
 
-        words = (PROGRAM, "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-                 "--remote-debugging-pipe", f"--user-data-dir={profile}", f"--window-size={size[0]},{size[1]}", "about:blank")
-        self._process = subprocess.Popen(words, preexec_fn=connect, close_fds=False, stdout=subprocess.DEVNULL,
-                                         stderr=subprocess.DEVNULL)  # fmt: skip
+        words = (
+            PROGRAM,
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--remote-debugging-pipe",
+            f"--user-data-dir={profile}",
+            f"--window-size={size[0]},{size[1]}",
+            "about:blank",
+        )
+        self._process = subprocess.Popen(
+            words,
+            preexec_fn=connect,
+            close_fds=False,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         os.close(given)
         os.close(taken)
         self._number, self._rest, self._session = 0, b"", None
         self.requests, self.errors = [], []
-        (tab,) = [each for each in self.call("Target.getTargets")["targetInfos"] if each["type"] == "page"]
-        self._session = self.call("Target.attachToTarget", targetId=tab["targetId"], flatten=True)["sessionId"]
+        (tab,) = [
+            each for each in self.call("Target.getTargets")["targetInfos"] if each["type"] == "page"
+        ]
+        self._session = self.call("Target.attachToTarget", targetId=tab["targetId"], flatten=True)[
+            "sessionId"
+        ]
         for domain in ("Page", "Runtime", "Network"):
             self.call(f"{domain}.enable")
 
@@ -76,7 +99,9 @@ class Chromium:
 
     def run(self, script):
         """The value of an expression in the page."""
-        found = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        found = self.call(
+            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
+        )
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
 
@@ -87,11 +112,21 @@ class Chromium:
             time.sleep(0.05)
 
     def key(self, name, text=""):
-        code = {"ArrowLeft": 37, "ArrowRight": 39}.get(name, ord(name.upper()) if len(name) == 1 else 0)
+        code = {"ArrowLeft": 37, "ArrowRight": 39}.get(
+            name, ord(name.upper()) if len(name) == 1 else 0
+        )
         for kind, typed in (("keyDown", text), ("keyUp", "")):
-            self.call("Input.dispatchKeyEvent", type=kind, key=name, windowsVirtualKeyCode=code, text=typed)
+            self.call(
+                "Input.dispatchKeyEvent",
+                type=kind,
+                key=name,
+                windowsVirtualKeyCode=code,
+                text=typed,
+            )
 
     def screenshot(self, path: Path):
         import base64
 
-        path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
+        path.write_bytes(
+            base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
+        )

@@ -3,7 +3,8 @@ import os
 import sys
 from pathlib import Path
 
-gc.disable()  # until all is imported and collected: a quarter of that time goes into searching for garbage
+# until all is imported and collected: a quarter of that time goes into searching for garbage
+gc.disable()
 
 import pytest
 import torch
@@ -16,11 +17,15 @@ from lightning_rl.evolution.cluster import join_cluster
 
 __all__ = ["toy_games"]
 
-os.fsync = lambda descriptor: None  # nobody pulls the plug; what is asked for, and when, tests see all the same
+os.fsync = lambda descriptor: (
+    None
+)  # nobody pulls the plug; what is asked for, and when, tests see all the same
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests with Ray come first, so that one of several test processes has them all, and alone starts it."""
+    """Tests with Ray come first, so that one of several test processes has them all, and alone
+    starts it.
+    """
     items.sort(key=lambda item: "ray_cluster" not in getattr(item, "fixturenames", ()))
 
 
@@ -31,7 +36,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(autouse=True)
 def _own_process() -> None:
-    """What a command of an earlier test did to this process is undone: typed modules, and tiny numbers counted as zero.
+    """What a command of an earlier test did to this process is undone: typed modules, and tiny
+    numbers counted as zero.
 
     What a test draws without a seed of its own depends on no other test either.
     """

@@ -1,15 +1,21 @@
-"""The crash simulator: short runs on a disk that fails, at every call and in every way, must end as if nothing had happened.
+"""The crash simulator: short runs on a disk that fails, at every call and in every way, must end as
+if nothing had happened.
 
-Everything that the package writes goes through ``lightning_rl.core.files.system``, here a ``Disk`` that fails in one call:
+Everything that the package writes goes through ``lightning_rl.core.files.system``, here a ``Disk``
+that fails in one call:
 
-* ``kill``: the process is gone before the call; ``torn``: after it, or after half of what it was to write;
-* ``crash``: as torn, and the machine goes down: what was not synced is lost, wholly or in part, names and folders, too;
+* ``kill``: the process is gone before the call; ``torn``: after it, or after half of what it was to
+  write;
+* ``crash``: as torn, and the machine goes down: what was not synced is lost, wholly or in part,
+  names and folders, too;
 * ``full``: from this call on there is no space; ``error``: this call fails once with EIO.
 
-Then the same command is given again, in a quarter of the cases with a second failure in it, until it ends by itself. What it
-leaves must be equal to the bit to what an undisturbed run leaves; a full disk and EIO must be one line; other files must stay.
+Then the same command is given again, in a quarter of the cases with a second failure in it, until
+it ends by itself. What it leaves must be equal to the bit to what an undisturbed run leaves; a full
+disk and EIO must be one line; other files must stay.
 
-``make crash`` or ``python tests/crash.py`` tries them all; ``--replay 123`` is one again, told in full.
+``make crash`` or ``python tests/crash.py`` tries them all; ``--replay 123`` is one again, told in
+full.
 """
 
 from __future__ import annotations
@@ -49,7 +55,12 @@ from lightning_rl.run.train import RunLogger
 KINDS = ("kill", "torn", "crash", "full", "error")
 SEED = 0
 _NOBODY = 2**22 + 1  # more than any process has
-FOREIGN = {"notes.txt": b"half a line", ".notes.12.tmp.txt": b"", ".backup.tmp": b"\xff", "epoch=mine.ckpt": b"mine"}
+FOREIGN = {
+    "notes.txt": b"half a line",
+    ".notes.12.tmp.txt": b"",
+    ".backup.tmp": b"\xff",
+    "epoch=mine.ckpt": b"mine",
+}
 
 
 class Killed(BaseException):
@@ -65,7 +76,8 @@ class Fault:
 
 
 class Disk(files.System):
-    """A folder of real files. ``calls``: (call, file) of all that was asked for; ``lose`` makes it what a crash would leave.
+    """A folder of real files. ``calls``: (call, file) of all that was asked for; ``lose`` makes it
+    what a crash would leave.
 
     before: the disk of the process before this one, whose changes may not be synced yet.
     """
@@ -73,12 +85,17 @@ class Disk(files.System):
     def __init__(self, fault: Fault | None = None, before: Disk | None = None):
         self.fault, self.calls, self.dead = fault, list[tuple[str, str]](), False
         self._paths: dict[int, Path] = {}
-        # What a file with unsynced changes was when it was synced last, and what takes back changes of names, by folder.
+        # What a file with unsynced changes was when it was synced last, and what takes back changes
+        # of names, by folder.
         self._synced: dict[Path, bytes] = {} if before is None else before._synced
-        self._undo: dict[Path, list[Callable[[], Any]]] = collections.defaultdict(list) if before is None else before._undo
+        self._undo: dict[Path, list[Callable[[], Any]]] = (
+            collections.defaultdict(list) if before is None else before._undo
+        )
 
     def _meet(self, call: str, path: Path) -> bool:
-        """Whether the process dies after this call; raises where it is gone, or the call is refused."""
+        """Whether the process dies after this call; raises where it is gone, or the call is
+        refused.
+        """
         if self.dead:
             raise Killed
         number, fault = len(self.calls), self.fault
@@ -175,12 +192,16 @@ class Disk(files.System):
     def make_folder(self, path: Path) -> None:
         dies = self._meet("make_folder", path)
         for folder in [each for each in (path, *path.parents) if not each.exists()]:
-            self._undo[folder.parent].append(functools.partial(shutil.rmtree, folder, ignore_errors=True))
+            self._undo[folder.parent].append(
+                functools.partial(shutil.rmtree, folder, ignore_errors=True)
+            )
         super().make_folder(path)
         self._end(dies)
 
     def lose(self, chance: random.Random) -> None:
-        """The machine goes down: of each folder's unsynced changes of names the first few are kept, of contents any part."""
+        """The machine goes down: of each folder's unsynced changes of names the first few are
+        kept, of contents any part.
+        """
         for folder in sorted(self._undo):
             changes = self._undo[folder]
             for undo in reversed(changes[chance.randint(0, len(changes)) :]):
@@ -189,17 +210,37 @@ class Disk(files.System):
         for path, synced in self._synced.items():
             if path.exists():
                 now = path.read_bytes()
-                half = now[: (len(synced) + len(now)) // 2] if now.startswith(synced) else now[: len(now) // 2]
-                path.write_bytes(chance.choice([synced, half, now]))  # of what was appended to, all that was synced stays
+                half = (
+                    now[: (len(synced) + len(now)) // 2]
+                    if now.startswith(synced)
+                    else now[: len(now) // 2]
+                )
+                path.write_bytes(
+                    chance.choice([synced, half, now])
+                )  # of what was appended to, all that was synced stays
         self._synced.clear()
         self._undo.clear()
 
 
-def _train(implementation: str, *flags: str, gamename: str = "cartpole", **settings: Any) -> Callable[[Path], int]:
+def _train(
+    implementation: str, *flags: str, gamename: str = "cartpole", **settings: Any
+) -> Callable[[Path], int]:
     every = {"eval_interval": 1, "checkpoint_interval": 1, "eval_episodes": 1, **settings}
     # With this seed the best evaluation is not the first one.
-    what = ["--implementation", implementation, "--gamename", gamename, "--seed", "1", "--num_workers", "0", "--resume"]
-    return lambda folder: main([*what, "--logdir", str(folder), *tiny_flags(implementation, **every), *flags])
+    what = [
+        "--implementation",
+        implementation,
+        "--gamename",
+        gamename,
+        "--seed",
+        "1",
+        "--num_workers",
+        "0",
+        "--resume",
+    ]
+    return lambda folder: main(
+        [*what, "--logdir", str(folder), *tiny_flags(implementation, **every), *flags]
+    )
 
 
 def _evaluate(folder: Path) -> int:
@@ -219,7 +260,9 @@ def _evaluate(folder: Path) -> int:
 FAMILIES: dict[str, Callable[[Path], int]] = {
     "RCP-A": _train("RCP-A", "--max_epochs", "3", learning_starts=2, steps_per_iter=20),
     "REINFORCE": _train("REINFORCE", "--max_epochs", "4", num_episodes_per_iter=1),
-    "DDQN, 2 seeds": _train("DDQN", "--max_epochs", "3", "--num_seeds", "2", steps_per_epoch=10, learning_rate=0.05),
+    "DDQN, 2 seeds": _train(
+        "DDQN", "--max_epochs", "3", "--num_seeds", "2", steps_per_epoch=10, learning_rate=0.05
+    ),
     "SE": _train("SE", "--max_epochs", "3", eval_agents=1, center_agents=1, max_train_steps=20),
     "simple-model": _train("simple-model", "--max_epochs", "3", gamename="procmaze-3"),
     "results CSV": _evaluate,
@@ -260,12 +303,18 @@ def attempt(family: str, folder: Path, disk: Disk, chance: random.Random) -> tup
     files.system, said, code = disk, io.StringIO(), None
     files._records.clear()  # which a process begins without
     files._digest_of.clear()
-    with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(Killed):
+    with (
+        contextlib.redirect_stderr(said),
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.suppress(Killed),
+    ):
         code = FAMILIES[family](folder)
     Logger.end()
     if disk.dead and disk.fault is not None and disk.fault.kind == "crash":
         disk.lose(chance)
-    for path in folder.rglob(f".*.{os.getpid()}.tmp") if disk.dead else ():  # the next process has another number
+    for path in (
+        folder.rglob(f".*.{os.getpid()}.tmp") if disk.dead else ()
+    ):  # the next process has another number
         path.rename(path.with_name(path.name.replace(f".{os.getpid()}.", f".{_NOBODY}.")))
     for record in folder.rglob(files.RECORD) if disk.dead else ():
         record.write_text(record.read_text().replace(f".{os.getpid()}.tmp", f".{_NOBODY}.tmp"))
@@ -277,7 +326,11 @@ def contents(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
-        if path.is_file() and "logger" not in path.parts and path.name not in (".lock", files.RECORD, *FOREIGN):
+        if (
+            path.is_file()
+            and "logger" not in path.parts
+            and path.name not in (".lock", files.RECORD, *FOREIGN)
+        ):
             whole = path.suffix in (".ckpt", ".pt")
             found[name] = torch.load(path, weights_only=True) if whole else path.read_bytes()
             if path.name == "config.yaml":
@@ -292,12 +345,16 @@ def difference(a: Any, b: Any, where: str = "") -> str:
     if isinstance(a, dict):
         if a.keys() != b.keys():
             return f"{where}: {sorted(map(str, a.keys() ^ b.keys()))} in one only"
-        return next((found for key in a if (found := difference(a[key], b[key], f"{where}/{key}"))), "")
+        return next(
+            (found for key in a if (found := difference(a[key], b[key], f"{where}/{key}"))), ""
+        )
     if isinstance(a, list | tuple):
         if len(a) != len(b):
             return f"{where}: lengths {len(a)}, {len(b)}"
         parts = enumerate(zip(a, b, strict=True))
-        return next((found for n, (x, y) in parts if (found := difference(x, y, f"{where}[{n}]"))), "")
+        return next(
+            (found for n, (x, y) in parts if (found := difference(x, y, f"{where}[{n}]"))), ""
+        )
     if isinstance(a, torch.Tensor):
         return "" if a.dtype == b.dtype and torch.equal(a, b) else where
     return "" if a == b or (a != a and b != b) else f"{where}: {a!r:.60}, {b!r:.60}"
@@ -322,13 +379,22 @@ def reference(family: str) -> Reference:
 
 
 def points(families: tuple[str, ...] = tuple(FAMILIES)) -> list[tuple[str, Fault]]:
-    """Every call of every family with every fault, in an order that is always the same; a point's place is its number."""
-    every = [(family, Fault(kind, at)) for family in families for kind in KINDS for at in range(len(reference(family).calls))]
+    """Every call of every family with every fault, in an order that is always the same; a
+    point's place is its number.
+    """
+    every = [
+        (family, Fault(kind, at))
+        for family in families
+        for kind in KINDS
+        for at in range(len(reference(family).calls))
+    ]
     random.Random(SEED).shuffle(every)
     return every
 
 
-def simulate(number: int, family: str, fault: Fault, told: Callable[[str], None] = lambda line: None) -> str:
+def simulate(
+    number: int, family: str, fault: Fault, told: Callable[[str], None] = lambda line: None
+) -> str:
     """What is wrong after this fault; empty if nothing."""
     chance, expected = random.Random(f"{SEED} {number}"), reference(family)
     faults: list[Fault | None] = [fault, None]
@@ -336,23 +402,39 @@ def simulate(number: int, family: str, fault: Fault, told: Callable[[str], None]
         faults.insert(1, Fault(chance.choice(KINDS), chance.randrange(len(expected.calls))))
     with tempfile.TemporaryDirectory(dir=_SCRATCH) as scratch:
         folder = Path(scratch)
-        homes, theirs, disk = {(folder / name).parent for name in expected.contents}, dict[Path, bytes](), None
+        homes, theirs, disk = (
+            {(folder / name).parent for name in expected.contents},
+            dict[Path, bytes](),
+            None,
+        )
         for each in faults:
             disk = Disk(each, disk)
             code, said = attempt(family, folder, disk, chance)
-            met = "" if each is None else f"{each.kind} in call {each.at} {disk.calls[each.at : each.at + 1]}"
+            met = (
+                ""
+                if each is None
+                else f"{each.kind} in call {each.at} {disk.calls[each.at : each.at + 1]}"
+            )
             told(f"{met or 'no fault'}: {len(disk.calls)} calls, exit code {code}\n{said}")
             lines = [line for line in said.splitlines() if line.startswith("error: ")]
-            if code == 2 and (len(lines) != 1 or each is None or each.kind not in ("full", "error")):
+            if code == 2 and (
+                len(lines) != 1 or each is None or each.kind not in ("full", "error")
+            ):
                 return f"{met}: refused with {said!r}"
             if "Traceback" in said or code not in (0, 2, None):
                 return f"{met}: exit code {code}, {said!r}"
             left = [path.name for path in folder.rglob(".*.tmp") if path.name not in FOREIGN]
-            own = [name for name in left if name.endswith(f".{os.getpid()}.tmp")]  # a refusal may be before the sweep
+            own = [
+                name for name in left if name.endswith(f".{os.getpid()}.tmp")
+            ]  # a refusal may be before the sweep
             if (left if code == 0 else own) and code is not None:
                 return f"{met}: left {left}"
-            theirs = {path: content for path, content in theirs.items() if path.parent.exists()}  # a crash may lose new folders
-            if changed := [path.name for path, content in theirs.items() if path.read_bytes() != content]:
+            theirs = {
+                path: content for path, content in theirs.items() if path.parent.exists()
+            }  # a crash may lose new folders
+            if changed := [
+                path.name for path, content in theirs.items() if path.read_bytes() != content
+            ]:
                 return f"{met}: {changed} of others changed"
             for home in homes:
                 for name, content in FOREIGN.items() if home.exists() else ():
@@ -374,7 +456,9 @@ def _one(number: int) -> tuple[int, str]:
 
 
 def crash(count: int | None, jobs: int) -> int:
-    """Tries the first ``count`` points, prints what was found and a table; the number of failures."""
+    """Tries the first ``count`` points, prints what was found and a table; the number of
+    failures.
+    """
     every = points()
     numbers = range(len(every) if count is None else min(count, len(every)))
     done, failed, started = collections.Counter[Any](), collections.Counter[Any](), time.monotonic()
@@ -385,7 +469,11 @@ def crash(count: int | None, jobs: int) -> int:
             done[family, fault.kind] += 1
             if wrong:
                 failed[family, fault.kind] += 1
-                print(f"fault {number}: {family}: {wrong}\n  again: python tests/crash.py --replay {number}", flush=True)
+                print(
+                    f"fault {number}: {family}: {wrong}\n  again: python tests/crash.py --replay "
+                    f"{number}",
+                    flush=True,
+                )
             if time.monotonic() - told > 10:
                 told, share = time.monotonic(), done.total() / len(numbers)
                 left = (told - started) * (1 - share) / share
@@ -401,10 +489,14 @@ def crash(count: int | None, jobs: int) -> int:
 
 
 def _main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--count", type=int, metavar="N", help="only the first N faults")
     parser.add_argument("--jobs", type=int, default=cores(), metavar="N", help="processes")
-    parser.add_argument("--replay", type=int, metavar="N", help="fault number N again, told in full")
+    parser.add_argument(
+        "--replay", type=int, metavar="N", help="fault number N again, told in full"
+    )
     asked = parser.parse_args()
     torch.set_num_threads(1)
     with quick():

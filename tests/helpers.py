@@ -28,21 +28,50 @@ from lightning_rl.nets.policies import Policy
 
 ROOT = Path(__file__).resolve().parent.parent
 
-_EVERY = {"hidden": [8, 8], "chunk_size": 2, "batch_size": 16, "eval_interval": 2, "eval_episodes": 2, "checkpoint_interval": 2}
+_EVERY = {
+    "hidden": [8, 8],
+    "chunk_size": 2,
+    "batch_size": 16,
+    "eval_interval": 2,
+    "eval_episodes": 2,
+    "checkpoint_interval": 2,
+}
 _UDRL = {
-    "learning_starts": 4, "num_episodes_per_iter": 4, "num_updates_per_iter": 3, "batch_size": 16, "replay_size": 10,
+    "learning_starts": 4,
+    "num_episodes_per_iter": 4,
+    "num_updates_per_iter": 3,
+    "batch_size": 16,
+    "replay_size": 10,
     "last_few": 3,
-}  # fmt: skip
-_RCP = {"learning_starts": 4, "steps_per_iter": 60, "num_updates_per_iter": 3, "batch_size": 16, "window_steps": 200}
+}
+_RCP = {
+    "learning_starts": 4,
+    "steps_per_iter": 60,
+    "num_updates_per_iter": 3,
+    "batch_size": 16,
+    "window_steps": 200,
+}
 SMALL_CRITIC = {"num_critic_updates_per_iter": 2, "critic_hidden": [8]}
 _POLICY_GRADIENT = {"num_episodes_per_iter": 4}
 _AGENT = {"steps_per_epoch": 40}
 _INNER = {"train_episodes": 2, "rollout_steps": 16, "batch_size": 16, "epochs": 1, "hidden": [8]}
 _BILEVEL = {
-    "agent": {"PPO": _INNER}, "population": 2, "center_agents": 2, "test_episodes": 1, "max_train_steps": 40, "eval_agents": 2,
-    "hidden": [8], "strategy": "published",
-}  # fmt: skip
-_MODEL_BASED = {"steps_per_epoch": 10, "learning_starts": 10, "replay_size": 100, "target_interval": 5, "batch_size": 8}
+    "agent": {"PPO": _INNER},
+    "population": 2,
+    "center_agents": 2,
+    "test_episodes": 1,
+    "max_train_steps": 40,
+    "eval_agents": 2,
+    "hidden": [8],
+    "strategy": "published",
+}
+_MODEL_BASED = {
+    "steps_per_epoch": 10,
+    "learning_starts": 10,
+    "replay_size": 100,
+    "target_interval": 5,
+    "batch_size": 8,
+}
 _IMAGINATION = {**_MODEL_BASED, "rollout_length": 3, "batch_size": 4}
 TINY: dict[str, dict[str, Any]] = {
     "UDRL": _UDRL,
@@ -51,10 +80,25 @@ TINY: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("QL", "SARSA"), _AGENT),
     "DDQN": {**_AGENT, "replay_size": 200},
     "DuelingDDQN": {**_AGENT, "replay_size": 200, "feature_size": 8},
-    **{name: {**_AGENT, "replay_size": 200, "learning_starts": 1} for name in ("TD3", "TD3-discrete")},
+    **{
+        name: {**_AGENT, "replay_size": 200, "learning_starts": 1}
+        for name in ("TD3", "TD3-discrete")
+    },
     "SE": {**_BILEVEL, "stop_rule": "plateau", "proxy_horizon": 20},
-    "MBRL": {"data_agents": 2, "data_steps": 30, "max_train_steps": 40, "eval_agents": 2, "vary": False, "hidden": [8]},
-    "SD": {**{key: value for key, value in _BILEVEL.items() if key not in ("agent", "max_train_steps")}, "num_updates": 4},
+    "MBRL": {
+        "data_agents": 2,
+        "data_steps": 30,
+        "max_train_steps": 40,
+        "eval_agents": 2,
+        "vary": False,
+        "hidden": [8],
+    },
+    "SD": {
+        **{
+            key: value for key, value in _BILEVEL.items() if key not in ("agent", "max_train_steps")
+        },
+        "num_updates": 4,
+    },
     "RN": {**_BILEVEL, "stop_rule": "solved", "reward": "additive"},
     "ER": _MODEL_BASED,
     **dict.fromkeys(("perfect-model", "simple-model", "gaussian-latent"), _IMAGINATION),
@@ -66,7 +110,9 @@ TINY: dict[str, dict[str, Any]] = {
 
 
 def resident_bytes() -> int:
-    """This process's memory, less what earlier tests have left to be freed: a difference of two is what lies between."""
+    """This process's memory, less what earlier tests have left to be freed: a difference of two
+    is what lies between.
+    """
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -74,7 +120,9 @@ def resident_bytes() -> int:
 
 def tiny_flags(implementation: str = "UDRL", **extra: Any) -> list[str]:
     """--set flags that make a run take a second."""
-    return [f"--set={key}={value}" for key, value in {**tiny_settings(implementation), **extra}.items()]
+    return [
+        f"--set={key}={value}" for key, value in {**tiny_settings(implementation), **extra}.items()
+    ]
 
 
 def tiny_settings(implementation: str) -> dict[str, Any]:
@@ -87,13 +135,17 @@ def tiny_settings(implementation: str) -> dict[str, Any]:
 GAMES = [name for name in NAMED if name == "cliff" or name not in GRID_WORLDS]
 
 
-def fitting(names: Iterable[str] = IMPLEMENTATIONS, games: Iterable[str] = GAMES) -> list[tuple[str, str]]:
+def fitting(
+    names: Iterable[str] = IMPLEMENTATIONS, games: Iterable[str] = GAMES
+) -> list[tuple[str, str]]:
     """(implementation, gamename) that go together."""
     return [(n, g) for n in names for g in games if IMPLEMENTATIONS[n].misfit(env_spec(g)) is None]
 
 
 def covering() -> list[tuple[str, str]]:
-    """Every environment and every implementation once: a sample of ``fitting`` that takes half a minute, not ten."""
+    """Every environment and every implementation once: a sample of ``fitting`` that takes half a
+    minute, not ten.
+    """
     pairs = [("UDRL", game) for game in GAMES]
     for number, name in enumerate(IMPLEMENTATIONS):
         games = [game for _, game in fitting([name])]
@@ -101,8 +153,23 @@ def covering() -> list[tuple[str, str]]:
     return list(dict.fromkeys(pairs))
 
 
-def run_cli(logdir: Path, *flags: str, gamename: str = "cartpole", implementation: str = "UDRL", **settings: Any) -> int:
-    what = ["--implementation", implementation, "--gamename", gamename, "--logdir", str(logdir), "--num_workers", "0"]
+def run_cli(
+    logdir: Path,
+    *flags: str,
+    gamename: str = "cartpole",
+    implementation: str = "UDRL",
+    **settings: Any,
+) -> int:
+    what = [
+        "--implementation",
+        implementation,
+        "--gamename",
+        gamename,
+        "--logdir",
+        str(logdir),
+        "--num_workers",
+        "0",
+    ]
     return main([*what, *tiny_flags(implementation, **settings), *flags])
 
 
@@ -116,19 +183,27 @@ def refused(capsys: pytest.CaptureFixture[str], code: int) -> str:
     return str(lines[0])
 
 
-def run_dir(logdir: Path, gamename: str = "cartpole", seed: int = 25, implementation: str = "UDRL") -> Path:
+def run_dir(
+    logdir: Path, gamename: str = "cartpole", seed: int = 25, implementation: str = "UDRL"
+) -> Path:
     return logdir / gamename / "default" / implementation / f"seed_{seed}"
 
 
-def last(logdir: Path, implementation: str, gamename: str = "cartpole", seed: int = 25) -> dict[str, Any]:
+def last(
+    logdir: Path, implementation: str, gamename: str = "cartpole", seed: int = 25
+) -> dict[str, Any]:
     """The last checkpoint of a run."""
-    return torch.load(run_dir(logdir, gamename, seed, implementation) / "last.ckpt", weights_only=True)
+    return torch.load(
+        run_dir(logdir, gamename, seed, implementation) / "last.ckpt", weights_only=True
+    )
 
 
 def toy_policy(spec: EnvSpec, seed: int = 0) -> Policy:
     torch.manual_seed(seed)
     distribution = distribution_for(spec.continuous)
-    net = ScaledCommand(GatedNet(spec.obs_size, 2, distribution.output_size(spec.action_size), [8, 8]), (0.01, 0.01))
+    net = ScaledCommand(
+        GatedNet(spec.obs_size, 2, distribution.output_size(spec.action_size), [8, 8]), (0.01, 0.01)
+    )
     return Policy(net, distribution, spec.action_size)
 
 
@@ -137,13 +212,29 @@ def make_episode(rewards: list[float], obs_size: int = 4, name: str = "toy") -> 
     steps = len(rewards)
     obs = np.repeat(np.arange(steps + 1, dtype=np.float32)[:, None], obs_size, axis=1)
     action = np.arange(steps, dtype=np.int64) % 2
-    return Episode(obs, action, np.array(rewards, dtype=np.float32), True, False, None, Request(name, 0), 0, len(rewards))
+    return Episode(
+        obs,
+        action,
+        np.array(rewards, dtype=np.float32),
+        True,
+        False,
+        None,
+        Request(name, 0),
+        0,
+        len(rewards),
+    )
 
 
 def same_episodes(a: list[Episode], b: list[Episode]) -> bool:
     def key(e: Episode) -> tuple[Any, ...]:
         parts = (e.obs, e.action, e.reward, e.command)
-        return (e.terminated, e.truncated, e.request, e.policy_version, *(None if p is None else p.tobytes() for p in parts))
+        return (
+            e.terminated,
+            e.truncated,
+            e.request,
+            e.policy_version,
+            *(None if p is None else p.tobytes() for p in parts),
+        )
 
     return [key(e) for e in a] == [key(e) for e in b]
 
@@ -154,7 +245,9 @@ def die(words: list[str], program: str) -> int:
 
 
 class CommandTask(gymnasium.Env[Any, Any]):
-    """Identity task: ten steps, action 1 pays 1, action 0 nothing, so a commanded return is a count of ones."""
+    """Identity task: ten steps, action 1 pays 1, action 0 nothing, so a commanded return is a
+    count of ones.
+    """
 
     observation_space = gymnasium.spaces.Box(0, 1, (1,), np.float32)
     action_space = gymnasium.spaces.Discrete(2)
@@ -188,9 +281,13 @@ def toy_games(monkeypatch: pytest.MonkeyPatch) -> None:
 def attach(method: LightningModule, *optimizers: torch.optim.Optimizer) -> None:
     """Lets a method's updates run without a fit, with its own optimizers or these."""
     trainer = Trainer(
-        accelerator="cpu", devices=1, logger=False, enable_checkpointing=False, enable_progress_bar=False,
+        accelerator="cpu",
+        devices=1,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
         enable_model_summary=False,
-    )  # fmt: skip
+    )
     trainer.strategy.connect(method)
     method.trainer = trainer
     (clock, *own), _ = method.configure_optimizers()

@@ -1,9 +1,12 @@
-"""Random walks of commands with a user between them, who deletes, copies, renames, edits and adds files in a run's folder.
+"""Random walks of commands with a user between them, who deletes, copies, renames, edits and adds
+files in a run's folder.
 
-Whatever he does, nothing valuable may vanish: not his own files, whatever their names, not what an evaluation or a film has
-written, not the best model. A refusal is one line; where it says to move a file away, that must help.
+Whatever he does, nothing valuable may vanish: not his own files, whatever their names, not what an
+evaluation or a film has written, not the best model. A refusal is one line; where it says to move a
+file away, that must help.
 
-``make crash`` tries 500 walks after the faults of ``crash.py``; ``python tests/meddling.py --replay 123`` is one again, in full.
+``make crash`` tries 500 walks after the faults of ``crash.py``; ``python tests/meddling.py --replay
+123`` is one again, in full.
 """
 
 from __future__ import annotations
@@ -41,11 +44,30 @@ COMMANDS = 6
 """Of a walk, each after what the user did."""
 METHODS = {"QL": "cliff", "REINFORCE": "cartpole", "RCP-R": "cartpole"}
 NAMES = (
-    *(f"epoch={k}.ckpt" for k in (0, 1, 2, 3, 5, 7, 99)), "epoch=1-v1.ckpt", "epoch=mine.ckpt", "best.ckpt", "last.ckpt",
-    ".last.ckpt.next", ".last.ckpt.1.tmp", "config.yaml", "state.yaml", ".lock", "proxy.pt", "evaluation.json",
-    "evaluation_epoch=1.json", "sweep.csv", "sweep.png", "film.gif", "report.html", "notes.txt", "logger/version_0/notes.txt",
-    "best.yaml", "trials.csv", "search.yaml", "search.png",
-)  # fmt: skip
+    *(f"epoch={k}.ckpt" for k in (0, 1, 2, 3, 5, 7, 99)),
+    "epoch=1-v1.ckpt",
+    "epoch=mine.ckpt",
+    "best.ckpt",
+    "last.ckpt",
+    ".last.ckpt.next",
+    ".last.ckpt.1.tmp",
+    "config.yaml",
+    "state.yaml",
+    ".lock",
+    "proxy.pt",
+    "evaluation.json",
+    "evaluation_epoch=1.json",
+    "sweep.csv",
+    "sweep.png",
+    "film.gif",
+    "report.html",
+    "notes.txt",
+    "logger/version_0/notes.txt",
+    "best.yaml",
+    "trials.csv",
+    "search.yaml",
+    "search.png",
+)
 SEARCH = ("trials=2", "seeds=1", "reports=1", "budget={max_epochs: 1}")
 REMEDY = re.compile(r"\b(move|choose|use|give|copy|start|ask|add|leave|name|remove|--\w+)\b")
 
@@ -73,10 +95,21 @@ class Walk:
         self.epochs += self.chance.choice([0, 1, 2])
         method = method or self.method
         return [
-            "--implementation", method, "--gamename", METHODS[method], "--seed", "1", "--num_workers", "0",
-            "--logdir", str(self.folder), "--max_epochs", str(max(1, self.epochs)), *flags,
+            "--implementation",
+            method,
+            "--gamename",
+            METHODS[method],
+            "--seed",
+            "1",
+            "--num_workers",
+            "0",
+            "--logdir",
+            str(self.folder),
+            "--max_epochs",
+            str(max(1, self.epochs)),
+            *flags,
             *tiny_flags(method, eval_interval=1, checkpoint_interval=1, eval_episodes=1),
-        ]  # fmt: skip
+        ]
 
     def command(self) -> list[str]:
         """The words of the next command."""
@@ -105,7 +138,9 @@ class Walk:
     def act(self) -> None:
         """The user does something in the run's folder."""
         home = self.chance.choice([self.run, self.run, self.tune])
-        there = [path for path in sorted(home.rglob("*")) if path.is_file() and path.name != state.LOCK]
+        there = [
+            path for path in sorted(home.rglob("*")) if path.is_file() and path.name != state.LOCK
+        ]
         target = home / self.chance.choice(NAMES)
         kind = self.chance.choice(["delete", "copy", "rename", "add", "edit"])
         if kind == "add" or not there:
@@ -133,15 +168,25 @@ class Walk:
             del self.theirs[path]
 
     def do(self, words: Sequence[str]) -> str:
-        """What is wrong with a command; empty if nothing. Where a refusal says to move files away, that is done."""
+        """What is wrong with a command; empty if nothing. Where a refusal says to move files
+        away, that is done.
+        """
         for _ in range(len(NAMES)):
-            before = {path: path.read_bytes() for home in (self.run, self.tune) for path in home.rglob("*") if path.is_file()}
+            before = {
+                path: path.read_bytes()
+                for home in (self.run, self.tune)
+                for path in home.rglob("*")
+                if path.is_file()
+            }
             best = self.best()
             code, said = run(words)
             self.told(f"{' '.join(words)}\n  exit code {code} {said}")
             if wrong := self._wrong(words, code, said, before, best):
                 return f"{' '.join(words[:4])}: {wrong}"
-            moved = re.search(r"'([^']+)' (?:is not as|was not written|was changed).*move (?:it|the file) away", said)
+            moved = re.search(
+                r"'([^']+)' (?:is not as|was not written|was changed).*move (?:it|the file) away",
+                said,
+            )
             if code != 2 or moved is None or self.folder not in Path(moved[1]).parents:
                 return ""
             path = Path(moved[1])
@@ -153,10 +198,14 @@ class Walk:
 
     def best(self) -> float:
         """The highest score of a checkpoint that the run has written, and which is still there."""
-        found = [score for path in self.run.glob("epoch=*.ckpt") if (score := score_of(path)) is not None]
+        found = [
+            score for path in self.run.glob("epoch=*.ckpt") if (score := score_of(path)) is not None
+        ]
         return max(found, default=-float("inf"))
 
-    def _wrong(self, words: Sequence[str], code: int, said: str, before: dict[Path, bytes], best: float) -> str:
+    def _wrong(
+        self, words: Sequence[str], code: int, said: str, before: dict[Path, bytes], best: float
+    ) -> str:
         if code not in (0, 2) or "Traceback" in said:
             return f"exit code {code}, {said}"
         errors = [line for line in said.splitlines() if line.startswith("error: ")]
@@ -266,13 +315,19 @@ def walks(count: int, jobs: int) -> int:
             if time.monotonic() - told > 60:
                 told = time.monotonic()
                 left = (told - started) * (count - done) / done
-                print(f"{done}/{count} walks · {failed} failed · ETA {left / 60:.1f} min", file=sys.stderr, flush=True)
+                print(
+                    f"{done}/{count} walks · {failed} failed · ETA {left / 60:.1f} min",
+                    file=sys.stderr,
+                    flush=True,
+                )
     print(f"{count} walks, {failed} failed, {time.monotonic() - started:.0f} s")
     return failed
 
 
 def _main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--count", type=int, default=500, metavar="N", help="how many walks")
     parser.add_argument("--jobs", type=int, default=cores(), metavar="N", help="processes")
     parser.add_argument("--replay", type=int, metavar="N", help="walk number N again, told in full")

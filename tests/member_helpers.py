@@ -16,7 +16,9 @@ HORIZON = 10
 
 
 class Match(FuncEnv):
-    """Identity task: one of three signs at random; the action that matches pays 1. Ten steps give 10, chance gives 10 / 3."""
+    """Identity task: one of three signs at random; the action that matches pays 1. Ten steps
+    give 10, chance gives 10 / 3.
+    """
 
     obs_low, obs_high, action_size = (0.0,) * 3, (1.0,) * 3, 3
     reset_noise_size = step_noise_size = 1
@@ -41,7 +43,12 @@ class MatchContinuous(Match):
     def step(self, state, action, noise):
         after = self.reset(noise)
         error = (action[..., 0].clamp(-1, 1) - (state[..., 0] - 1) / 2).abs()
-        return Step(after, self.observe(after), 1 - (2 * error).clamp(max=1), torch.zeros_like(error, dtype=torch.bool))
+        return Step(
+            after,
+            self.observe(after),
+            1 - (2 * error).clamp(max=1),
+            torch.zeros_like(error, dtype=torch.bool),
+        )
 
 
 class Task(NamedTuple):
@@ -57,14 +64,24 @@ def config(name, **settings):
 
 def agent_of(name, obs_size, action_size, seeds, variation=None, continuous=False, **settings):
     """An agent with the YAML's values but for these."""
-    return KINDS[name].agent(config(name, **settings), Task(obs_size, action_size, continuous), seeds, variation)
+    return KINDS[name].agent(
+        config(name, **settings), Task(obs_size, action_size, continuous), seeds, variation
+    )
 
 
-def off_policy(gamma, learning_rate, batch_size, replay_size, tau, hidden, activation="relu", **settings):
+def off_policy(
+    gamma, learning_rate, batch_size, replay_size, tau, hidden, activation="relu", **settings
+):
     return {
-        "gamma": gamma, "learning_rate": learning_rate, "batch_size": batch_size, "replay_size": replay_size, "tau": tau,
-        "hidden": list(hidden), "activation": activation, **settings,
-    }  # fmt: skip
+        "gamma": gamma,
+        "learning_rate": learning_rate,
+        "batch_size": batch_size,
+        "replay_size": replay_size,
+        "tau": tau,
+        "hidden": list(hidden),
+        "activation": activation,
+        **settings,
+    }
 
 
 def epsilon(init, least, decay):
@@ -72,7 +89,16 @@ def epsilon(init, least, decay):
 
 
 def table_of(obs_size, action_size, seeds, gamma, learning_rate, *rates, name="QL", **settings):
-    return agent_of(name, obs_size, action_size, seeds, gamma=gamma, learning_rate=learning_rate, **epsilon(*rates), **settings)
+    return agent_of(
+        name,
+        obs_size,
+        action_size,
+        seeds,
+        gamma=gamma,
+        learning_rate=learning_rate,
+        **epsilon(*rates),
+        **settings,
+    )
 
 
 def ddqn_of(obs_size, action_size, seeds, name="DDQN", variation=None, **settings):
@@ -81,43 +107,92 @@ def ddqn_of(obs_size, action_size, seeds, name="DDQN", variation=None, **setting
 
 
 def curiosity(name):
-    return {"curiosity": "icm", "icm_hidden_size": 8, "icm_feature_size": 4, "icm_eta": 0.01} if "icm" in name else {}
+    return (
+        {"curiosity": "icm", "icm_hidden_size": 8, "icm_feature_size": 4, "icm_eta": 0.01}
+        if "icm" in name
+        else {}
+    )
 
 
 def make_dqn(name, seeds):
     if name.startswith("dueling"):
-        return ddqn_of(3, 3, seeds, "DuelingDDQN", activation="tanh", feature_size=8, **curiosity(name))
+        return ddqn_of(
+            3, 3, seeds, "DuelingDDQN", activation="tanh", feature_size=8, **curiosity(name)
+        )
     return ddqn_of(3, 3, seeds, **curiosity(name))
 
 
 def make_td3(name, seeds):
-    own = off_policy(0.5, 0.01, 32, 300, 0.1, (16,), policy_delay=2, action_std=0.2, target_std=0.2, target_clip=0.5)
+    own = off_policy(
+        0.5,
+        0.01,
+        32,
+        300,
+        0.1,
+        (16,),
+        policy_delay=2,
+        action_std=0.2,
+        target_std=0.2,
+        target_clip=0.5,
+    )
     own |= {"learning_starts": 3, **curiosity(name)}
     if "discrete" not in name:
         return agent_of("TD3", 3, 1, seeds, continuous=True, **own)
     kind = name.split("-")[2]
-    heat = {"temperature": kind, "temperature_init": 1.0, "hard": kind == "learnable", "layer_norm": False}
+    heat = {
+        "temperature": kind,
+        "temperature_init": 1.0,
+        "hard": kind == "learnable",
+        "layer_norm": False,
+    }
     return agent_of("TD3-discrete", 3, 3, seeds, **own, **heat)
 
 
 def ppo_of(obs_size, action_size, seeds, continuous=False, variation=None, **settings):
     own = {
-        "gamma": 0.5, "learning_rate": 0.02, "rollout_steps": 64, "epochs": 8, "batch_size": 32, "clip": 0.2, "value_coef": 0.5,
-        "entropy_coef": 0.0, "standardise": "advantages", "gae_lambda": 0.95, "std_init": 0.5, "max_grad_norm": 0.5,
-        "hidden": [16], "activation": "tanh", **settings,
-    }  # fmt: skip
+        "gamma": 0.5,
+        "learning_rate": 0.02,
+        "rollout_steps": 64,
+        "epochs": 8,
+        "batch_size": 32,
+        "clip": 0.2,
+        "value_coef": 0.5,
+        "entropy_coef": 0.0,
+        "standardise": "advantages",
+        "gae_lambda": 0.95,
+        "std_init": 0.5,
+        "max_grad_norm": 0.5,
+        "hidden": [16],
+        "activation": "tanh",
+        **settings,
+    }
     return agent_of("PPO", obs_size, action_size, seeds, variation, continuous, **own)
 
 
 def make_ppo(name, seeds):
     continuous = "continuous" in name
-    paper = {"batch_size": None, "max_grad_norm": None, "standardise": "returns"} if "paper" in name else {}
+    paper = (
+        {"batch_size": None, "max_grad_norm": None, "standardise": "returns"}
+        if "paper" in name
+        else {}
+    )
     return ppo_of(3, 1 if continuous else 3, seeds, continuous, **paper, **curiosity(name))
 
 
 def make_tabular(name, seeds):
     count = {"curiosity": "count", "count_beta": 0.05} if "count" in name else {}
-    return table_of(3, 3, seeds, 0.5, 0.2, 1.0, 0.1, 0.9, name="SARSA" if name.startswith("sarsa") else "QL", **count)
+    return table_of(
+        3,
+        3,
+        seeds,
+        0.5,
+        0.2,
+        1.0,
+        0.1,
+        0.9,
+        name="SARSA" if name.startswith("sarsa") else "QL",
+        **count,
+    )
 
 
 AGENTS = {
@@ -126,11 +201,16 @@ AGENTS = {
         (make_tabular, ("ql", "sarsa", "ql-count")),
         (make_dqn, ("ddqn", "dueling", "ddqn-icm", "dueling-icm")),
         (make_td3, ("td3", "td3-icm")),
-        (make_td3, tuple(f"td3-discrete-{kind}" for kind in ("fixed", "learnable", "annealed", "fixed-icm"))),
+        (
+            make_td3,
+            tuple(
+                f"td3-discrete-{kind}" for kind in ("fixed", "learnable", "annealed", "fixed-icm")
+            ),
+        ),
         (make_ppo, ("ppo", "ppo-continuous", "ppo-paper", "ppo-paper-continuous", "ppo-icm")),
     )
     for name in names
-}  # fmt: skip
+}
 
 
 def env_for(name):
@@ -141,14 +221,18 @@ def train(name, seeds, episodes=12, stop=None, learning_starts=3, agent=None):
     """An agent of this kind after training on its identity task, and the training."""
     agent = agent or AGENTS[name](seeds)
     init = 0 if name.startswith("ppo") else learning_starts
-    training = MemberTraining(agent, FuncBatch(env_for(name), HORIZON, seeds), episodes, 0.5, init, stop)
+    training = MemberTraining(
+        agent, FuncBatch(env_for(name), HORIZON, seeds), episodes, 0.5, init, stop
+    )
     return agent, training
 
 
 def flat(value, name=""):
     """(name, tensor) of everything in nested dictionaries and lists."""
     if isinstance(value, dict):
-        return [pair for key, inner in sorted(value.items()) for pair in flat(inner, f"{name}.{key}")]
+        return [
+            pair for key, inner in sorted(value.items()) for pair in flat(inner, f"{name}.{key}")
+        ]
     if isinstance(value, list | tuple):
         return [pair for i, inner in enumerate(value) for pair in flat(inner, f"{name}.{i}")]
     return [] if value is None else [(name, torch.as_tensor(value))]
@@ -163,14 +247,25 @@ def assert_same_runs(a, b, exactly=True):
 
 
 def check_a_seed_of_many(tmp_path, implementation, gamename):
-    """Its whole checkpoint, replay memory included, is that of the seed alone up to rounding: stacked, stopped and resumed on the
-    way, against alone and uninterrupted.
+    """Its whole checkpoint, replay memory included, is that of the seed alone up to rounding:
+    stacked, stopped and resumed on the way, against alone and uninterrupted.
     """
     together, alone = tmp_path / "together", tmp_path / "alone"
     for epochs in ("2", "5"):
         flags = ("--max_epochs", epochs, "--num_seeds", "3", "--resume")
         assert run_cli(together, *flags, implementation=implementation, gamename=gamename) == 0
-    assert run_cli(alone, "--max_epochs", "5", "--seed", "26", implementation=implementation, gamename=gamename) == 0
+    assert (
+        run_cli(
+            alone,
+            "--max_epochs",
+            "5",
+            "--seed",
+            "26",
+            implementation=implementation,
+            gamename=gamename,
+        )
+        == 0
+    )
     a, b = (last(folder, implementation, gamename, 26) for folder in (together, alone))
     assert a["hyper_parameters"] == b["hyper_parameters"]
     assert_same_runs(a, b, exactly=False)
@@ -183,4 +278,6 @@ def compare(a, b, exactly):
         if exactly or not left.is_floating_point():
             assert torch.equal(left, right), name
         else:
-            torch.testing.assert_close(left, right, rtol=1e-3, atol=1e-4, msg=lambda text, name=name: f"{name}: {text}")
+            torch.testing.assert_close(
+                left, right, rtol=1e-3, atol=1e-4, msg=lambda text, name=name: f"{name}: {text}"
+            )

@@ -1,11 +1,13 @@
-"""Do the tests notice a wrong formula? Each mutation of ``mutations/`` is made in memory and run against the tests of its area.
+"""Do the tests notice a wrong formula? Each mutation of ``mutations/`` is made in memory and run
+against the tests of its area.
 
-``make mutants`` runs all of them: a mutant is killed when a test fails or hangs, and has survived when all pass. Exit code 0
-if every snippet still stands in its file once and at least 95 % of the mutants are killed. Results are kept in
-``.mutants.jsonl``, so that a run that was cut off goes on; a changed snippet, file or test is judged anew.
+``make mutants`` runs all of them: a mutant is killed when a test fails or hangs, and has survived
+when all pass. Exit code 0 if every snippet still stands in its file once and at least 95 % of the
+mutants are killed. Results are kept in ``.mutants.jsonl``, so that a run that was cut off goes on;
+a changed snippet, file or test is judged anew.
 
-A process that has imported everything but this package forks for each mutant; the fork imports the package with one snippet
-replaced. No file is written but the results.
+A process that has imported everything but this package forks for each mutant; the fork imports the
+package with one snippet replaced. No file is written but the results.
 """
 
 from __future__ import annotations
@@ -38,14 +40,31 @@ from mutations import MUTATIONS, Mutation  # noqa: E402
 
 RESULTS = ROOT / ".mutants.jsonl"
 ENOUGH = 0.95
-_GRACE_S, _PATIENCE = 30.0, 5.0  # a mutant may take this long, plus this many times as long as the area's tests without it
+_GRACE_S, _PATIENCE = (
+    30.0,
+    5.0,
+)  # a mutant may take this long, plus this many times as long as the area's tests without it
 _PASSED, _FAILED = 0, 1  # pytest's exit codes
-_WITHOUT = ("cacheprovider", "xdist", "hypothesispytest", "unraisableexception", "threadexception")  # each costs more than a test
-_PLAIN = ["-x", "-q", "--tb=short", "--assert=plain", *(word for name in _WITHOUT for word in ("-p", f"no:{name}"))]
+_WITHOUT = (
+    "cacheprovider",
+    "xdist",
+    "hypothesispytest",
+    "unraisableexception",
+    "threadexception",
+)  # each costs more than a test
+_PLAIN = [
+    "-x",
+    "-q",
+    "--tb=short",
+    "--assert=plain",
+    *(word for name in _WITHOUT for word in ("-p", f"no:{name}")),
+]
 
 
 class Verdict(NamedTuple):
-    """What became of a mutant: ``killed``, ``hung`` (killed too), ``survived``, or ``broken``: it could not be imported."""
+    """What became of a mutant: ``killed``, ``hung`` (killed too), ``survived``, or ``broken``:
+    it could not be imported.
+    """
 
     outcome: str
     seconds: float
@@ -71,7 +90,9 @@ class _OneSnippet(MetaPathFinder):
             def get_code(self, fullname: str) -> Any:
                 return compile(finder.source, str(finder.file), "exec", dont_inherit=True)
 
-        return importlib.util.spec_from_file_location(name, self.file, loader=Loader(name, str(self.file)))
+        return importlib.util.spec_from_file_location(
+            name, self.file, loader=Loader(name, str(self.file))
+        )
 
 
 def occurrences(mutation: Mutation) -> int:
@@ -90,7 +111,9 @@ def _run_tests(tests: Sequence[str], mutation: Mutation | None) -> int:
     import pytest
 
     for name, module in list(sys.modules.items()):  # where this runs inside of the test suite
-        if Path(getattr(module, "__file__", None) or "/").is_relative_to(PACKAGE) or name.startswith("tests."):
+        if Path(getattr(module, "__file__", None) or "/").is_relative_to(
+            PACKAGE
+        ) or name.startswith("tests."):
             del sys.modules[name]
     for name in [path.stem for path in TESTS.glob("*.py")]:
         sys.modules.pop(name, None)
@@ -102,7 +125,9 @@ def _run_tests(tests: Sequence[str], mutation: Mutation | None) -> int:
 
 
 class Trial:
-    """A fork that runs the tests of an area, with or without a mutation; ends by itself or at its time limit."""
+    """A fork that runs the tests of an area, with or without a mutation; ends by itself or at
+    its time limit.
+    """
 
     def __init__(self, tests: tuple[str, ...], mutation: Mutation | None, limit: float):
         self.tests, self.mutation, self.began, self.limit = tests, mutation, time.monotonic(), limit
@@ -118,7 +143,9 @@ class Trial:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             for number in (1, 2):
                 os.dup2(self._log.fileno(), number)
-            sys.stdout, sys.stderr = (os.fdopen(os.dup(number), "w", buffering=1) for number in (1, 2))
+            sys.stdout, sys.stderr = (
+                os.fdopen(os.dup(number), "w", buffering=1) for number in (1, 2)
+            )
             sys.dont_write_bytecode = True
             code = _run_tests(self.tests, self.mutation)
         finally:
@@ -154,7 +181,11 @@ class Trial:
             return Verdict("killed", seconds, failed.group(1).rpartition("/")[2])
         if code < 0:
             return Verdict("killed", seconds, f"died of signal {-code}")
-        return Verdict("broken", seconds, text.strip().splitlines()[-1] if text.strip() else f"exit code {code}")
+        return Verdict(
+            "broken",
+            seconds,
+            text.strip().splitlines()[-1] if text.strip() else f"exit code {code}",
+        )
 
     def output(self) -> str:
         """What pytest wrote."""
@@ -170,7 +201,9 @@ def judge(mutation: Mutation, limit: float = 300.0) -> Verdict:
     return verdict
 
 
-def run_all(trials: Iterable[Callable[[], Trial]], jobs: int, report: Callable[[Trial, Verdict], None]) -> None:
+def run_all(
+    trials: Iterable[Callable[[], Trial]], jobs: int, report: Callable[[Trial, Verdict], None]
+) -> None:
     """Runs trials, at most ``jobs`` at a time."""
     waiting, running = deque(trials), list[Trial]()
     try:
@@ -198,14 +231,19 @@ def warm_up() -> None:
     names, sent = os.pipe()
     if not (pid := os.fork()):
         importlib.import_module("lightning_rl.cli")
-        os.write(sent, "\n".join(name for name in sys.modules if not name.startswith("lightning_rl")).encode())
+        os.write(
+            sent,
+            "\n".join(name for name in sys.modules if not name.startswith("lightning_rl")).encode(),
+        )
         os._exit(0)
     os.close(sent)
     with os.fdopen(names) as told:
         wanted = told.read().split()
     os.waitpid(pid, 0)
     for name in wanted:
-        with contextlib.suppress(Exception):  # parts of extensions that only their package can import
+        with contextlib.suppress(
+            Exception
+        ):  # parts of extensions that only their package can import
             importlib.import_module(name)
 
 
@@ -230,15 +268,22 @@ class Memory:
 
     @staticmethod
     def key(tests: Sequence[str], mutation: Mutation | None) -> str:
-        """A change of the snippet, its file, its tests or what they import of ours asks for a new verdict; of an area without a
-        mutation, that of any file of the package.
+        """A change of the snippet, its file, its tests or what they import of ours asks for a new
+        verdict; of an area without a mutation, that of any file of the package.
         """
         sources = sorted(PACKAGE.rglob("*.py")) if mutation is None else [PACKAGE / mutation.path]
         asked = [TESTS / test.partition("::")[0] for test in tests]
-        imported = {name for file in asked for name in re.findall(r"^from (\w+) import", file.read_text(), re.MULTILINE)}
+        imported = {
+            name
+            for file in asked
+            for name in re.findall(r"^from (\w+) import", file.read_text(), re.MULTILINE)
+        }
         helpers = [file for name in sorted(imported) if (file := TESTS / f"{name}.py").exists()]
         words = [*tests, *(() if mutation is None else (mutation.path, mutation.old, mutation.new))]
-        parts = [*(file.read_bytes() for file in [*sources, *asked, *helpers]), *(word.encode() for word in words)]
+        parts = [
+            *(file.read_bytes() for file in [*sources, *asked, *helpers]),
+            *(word.encode() for word in words),
+        ]
         return hashlib.sha256(b"\0".join(parts)).hexdigest()[:20]
 
 
@@ -246,8 +291,12 @@ def time_left(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
-def check_areas(chosen: Sequence[Mutation], memory: Memory, jobs: int) -> dict[tuple[str, ...], float]:
-    """Seconds that the tests of each area take without a mutation; SystemExit if any of them fails."""
+def check_areas(
+    chosen: Sequence[Mutation], memory: Memory, jobs: int
+) -> dict[tuple[str, ...], float]:
+    """Seconds that the tests of each area take without a mutation; SystemExit if any of them
+    fails.
+    """
     areas = list(dict.fromkeys(mutation.tests for mutation in chosen))
     keys = {tests: memory.key(tests, None) for tests in areas}
     new = [tests for tests in areas if keys[tests] not in memory.known]
@@ -256,7 +305,10 @@ def check_areas(chosen: Sequence[Mutation], memory: Memory, jobs: int) -> dict[t
     def report(trial: Trial, verdict: Verdict) -> None:
         words = " ".join(trial.tests)
         if verdict.outcome != "survived":
-            sys.exit(f"{trial.output()}\nerror: {words}: {verdict.outcome} without any mutation; mend the tests first")
+            sys.exit(
+                f"{trial.output()}\nerror: {words}: {verdict.outcome} without any mutation; mend "
+                "the tests first"
+            )
         memory.add(keys[trial.tests], verdict)
         print(f"  green in {verdict.seconds:5.1f} s  {words}", flush=True)
 
@@ -268,7 +320,9 @@ def run(chosen: Sequence[Mutation], jobs: int, memory: Memory) -> dict[Mutation,
     """The verdicts on all mutations ``chosen``, those known from earlier runs included."""
     seconds = check_areas(chosen, memory, jobs)
     keys = {mutation: memory.key(mutation.tests, mutation) for mutation in chosen}
-    verdicts = {mutation: memory.known[key] for mutation, key in keys.items() if key in memory.known}
+    verdicts = {
+        mutation: memory.known[key] for mutation, key in keys.items() if key in memory.known
+    }
     new = [mutation for mutation in chosen if mutation not in verdicts]
     print(f"{len(chosen)} mutants, {len(verdicts)} known from earlier runs")
     began, done = time.monotonic(), 0
@@ -280,7 +334,9 @@ def run(chosen: Sequence[Mutation], jobs: int, memory: Memory) -> dict[Mutation,
         memory.add(keys[mutation], verdict)
         verdicts[mutation] = verdict
         left = (time.monotonic() - began) / done * (len(new) - done)
-        print(f"[{done}/{len(new)}, {time_left(left)} left] {describe(mutation, verdict)}", flush=True)
+        print(
+            f"[{done}/{len(new)}, {time_left(left)} left] {describe(mutation, verdict)}", flush=True
+        )
 
     limits = {tests: _GRACE_S + _PATIENCE * usual for tests, usual in seconds.items()}
     run_all([functools.partial(Trial, m.tests, m, limits[m.tests]) for m in new], jobs, report)
@@ -292,7 +348,9 @@ def describe(mutation: Mutation, verdict: Verdict | None = None) -> str:
     change = f"{mutation.path}: {_one_line(mutation.old)}  ->  {_one_line(mutation.new)}"
     if verdict is None:
         return change
-    return f"{verdict.outcome:8} {verdict.seconds:5.1f} s  {change}" + (f"  ({verdict.note})" if verdict.note else "")
+    return f"{verdict.outcome:8} {verdict.seconds:5.1f} s  {change}" + (
+        f"  ({verdict.note})" if verdict.note else ""
+    )
 
 
 def _one_line(text: str) -> str:
@@ -301,13 +359,24 @@ def _one_line(text: str) -> str:
 
 def conclude(verdicts: dict[Mutation, Verdict], stale: Sequence[Mutation]) -> int:
     """Prints the table, the survivors and what is out of date; the exit code."""
-    folders = sorted({mutation.path.rpartition("/")[0] or mutation.path for mutation in [*verdicts, *stale]})
-    print(f"\n{'':16} {'mutants':>8} {'killed':>8} {'survived':>9} {'broken':>8} {'no longer applicable':>21}")
+    folders = sorted(
+        {mutation.path.rpartition("/")[0] or mutation.path for mutation in [*verdicts, *stale]}
+    )
+    print(
+        f"\n{'':16} {'mutants':>8} {'killed':>8} {'survived':>9} {'broken':>8} "
+        f"{'no longer applicable':>21}"
+    )
     for folder in [*folders, ""]:
         mine = [v for m, v in verdicts.items() if m.path.startswith(folder)]
-        counts = [sum(v.killed for v in mine), *(sum(v.outcome == kind for v in mine) for kind in ("survived", "broken"))]
+        counts = [
+            sum(v.killed for v in mine),
+            *(sum(v.outcome == kind for v in mine) for kind in ("survived", "broken")),
+        ]
         gone = sum(m.path.startswith(folder) for m in stale)
-        print(f"{folder or 'all':16} {len(mine) + gone:8} {counts[0]:8} {counts[1]:9} {counts[2]:8} {gone:21}")
+        print(
+            f"{folder or 'all':16} {len(mine) + gone:8} {counts[0]:8} {counts[1]:9} {counts[2]:8} "
+            f"{gone:21}"
+        )
     for mutation, verdict in verdicts.items():
         if not verdict.killed:
             why = verdict.note or mutation.reason or "no reason is given: a test is missing"
@@ -315,21 +384,36 @@ def conclude(verdicts: dict[Mutation, Verdict], stale: Sequence[Mutation]) -> in
         elif mutation.reason:
             print(f"killed, though said to survive: {describe(mutation)}\n    {mutation.reason}")
     for mutation in stale:
-        print(f"stands {occurrences(mutation)} times in its file, must be once: {describe(mutation)}")
+        print(
+            f"stands {occurrences(mutation)} times in its file, must be once: {describe(mutation)}"
+        )
     killed, count = sum(v.killed for v in verdicts.values()), len(verdicts)
-    print(f"{killed} of {count} killed ({killed / max(count, 1):.1%}; at least {ENOUGH:.0%} are asked for)")
+    print(
+        f"{killed} of {count} killed ({killed / max(count, 1):.1%}; at least {ENOUGH:.0%} are "
+        "asked for)"
+    )
     return int(bool(stale) or killed < ENOUGH * count)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
-    parser = argparse.ArgumentParser(description="Runs the tests against wrong formulas; see this file's first lines.")
-    parser.add_argument("--only", metavar="TEXT", help="mutations whose line (see --list) has this text")
-    parser.add_argument("--list", action="store_true", help="print the mutations and what is known of each; run nothing")
+    parser = argparse.ArgumentParser(
+        description="Runs the tests against wrong formulas; see this file's first lines."
+    )
+    parser.add_argument(
+        "--only", metavar="TEXT", help="mutations whose line (see --list) has this text"
+    )
+    parser.add_argument(
+        "--list",
+        action="store_true",
+        help="print the mutations and what is known of each; run nothing",
+    )
     parser.add_argument("--jobs", type=int, default=1, help="mutants at a time (default 1)")
     parser.add_argument("--fresh", action="store_true", help="forget the results of earlier runs")
     args = parser.parse_args(argv)
-    chosen = [mutation for mutation in MUTATIONS if args.only is None or args.only in describe(mutation)]
+    chosen = [
+        mutation for mutation in MUTATIONS if args.only is None or args.only in describe(mutation)
+    ]
     if not chosen:
         sys.exit(f"error: --only '{args.only}' is in the line of no mutation; --list shows them")
     memory = Memory(RESULTS, args.fresh)
@@ -337,7 +421,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     sound = [mutation for mutation in chosen if mutation not in stale]
     if args.list:
         for mutation in chosen:
-            print(describe(mutation, memory.known.get(memory.key(mutation.tests, mutation)) if mutation in sound else None))
+            print(
+                describe(
+                    mutation,
+                    memory.known.get(memory.key(mutation.tests, mutation))
+                    if mutation in sound
+                    else None,
+                )
+            )
         return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as Ctrl-C: what was started ends too
     warm_up()

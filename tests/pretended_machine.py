@@ -1,8 +1,8 @@
 """A folder in which the commands of the documents run as they are typed, with tiny budgets.
 
-The commands below come before the real ones on the PATH: ``python`` adds a budget to ``trainer.py`` and starts without the
-seconds of its imports, ``make`` uses the environment that is there, and what belongs to other machines (``sbatch``, ``ssh``,
-``rsync``) stays here.
+The commands below come before the real ones on the PATH: ``python`` adds a budget to ``trainer.py``
+and starts without the seconds of its imports, ``make`` uses the environment that is there, and what
+belongs to other machines (``sbatch``, ``ssh``, ``rsync``) stays here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ from lightning_rl.core.catalogue import aliases
 from lightning_rl.methods.registry import IMPLEMENTATIONS
 
 SEARCH = "search={learning_rate: {log: [1.0e-4, 1.0e-2]}}"
-TUNE = [f"--tune={setting}" for setting in ("seeds=1", "reports=1", "budget={max_env_steps: 200}", SEARCH)]
+TUNE = [
+    f"--tune={setting}"
+    for setting in ("seeds=1", "reports=1", "budget={max_env_steps: 200}", SEARCH)
+]
 
 PYTHON = """#!{python} -IS
 import json, os, sys
@@ -58,7 +61,7 @@ elif words[:3] == ["-m", "lightning_rl", "baseline"]:
 elif words[:3] == ["-m", "lightning_rl", "eval"]:
     words += ["--episodes", "2"]
 os.execv("{shell}", ["{shell}", *words])
-"""
+"""  # noqa: E501
 SHELL_COMMANDS = {
     "lightning-rl": 'exec python -m lightning_rl "$@"',
     "tensorboard": 'exec python -m tensorboard.main --inspect "$@"',
@@ -69,7 +72,7 @@ SHELL_COMMANDS = {
 esac""",
     "sbatch": """tasks=$(sed -n 's/^#SBATCH --array=//p' "$1" | tr - ' ')
 export SLURM_JOB_ID=77 SLURM_JOB_NAME=train SLURM_NTASKS=4 SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NODEID=0 SLURM_NNODES=1
-for task in $(seq ${{tasks:-0}}); do SLURM_ARRAY_TASK_ID=$task bash "$1"; done""",
+for task in $(seq ${{tasks:-0}}); do SLURM_ARRAY_TASK_ID=$task bash "$1"; done""",  # noqa: E501
     "srun": """while [[ $1 == -* ]]; do shift; done
 export SLURM_NTASKS_PER_NODE=4 SLURM_PROCID=3 SLURM_LOCALID=3 SLURM_STEP_ID=1
 exec "$@\"""",
@@ -90,7 +93,9 @@ class Block(NamedTuple):
 
 def blocks(page: Path) -> Iterator[Block]:
     """The blocks of code of a page, in order."""
-    for fence in re.finditer(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', page.read_text(), re.M | re.S):
+    for fence in re.finditer(
+        r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', page.read_text(), re.M | re.S
+    ):
         yield Block(fence[1], fence[2] or "", fence[3])
 
 
@@ -104,27 +109,47 @@ class Machine:
         tiny = {"flags": {name: tiny_flags(name) for name in names}, "tune": TUNE}
         (commands / "tiny.json").write_text(json.dumps(tiny))
         make = subprocess.run(["which", "make"], capture_output=True, text=True).stdout.strip()
-        places = {"python": sys.executable, "folder": commands, "root": ROOT, "shell": warm.shell(), "make": make}
-        scripts = {name: f"#!/usr/bin/env bash\n{text}\n" for name, text in SHELL_COMMANDS.items()} | {"python": PYTHON}
+        places = {
+            "python": sys.executable,
+            "folder": commands,
+            "root": ROOT,
+            "shell": warm.shell(),
+            "make": make,
+        }
+        scripts = {
+            name: f"#!/usr/bin/env bash\n{text}\n" for name, text in SHELL_COMMANDS.items()
+        } | {"python": PYTHON}
         for name, text in scripts.items():
             (commands / name).write_text(text.format(**places))
             (commands / name).chmod(0o755)
         for name in ("trainer.py", "bash_train.sh"):
             (folder / name).symlink_to(ROOT / name)
         # ray is beside the interpreter
-        path = os.pathsep.join([str(commands), os.environ["PATH"], str(Path(sys.executable).parent)])
-        self.env = {**os.environ, "PATH": path, "PYTHON": str(commands / "python"), "HOST": "box", "HEAD": "127.0.0.1"}
+        path = os.pathsep.join(
+            [str(commands), os.environ["PATH"], str(Path(sys.executable).parent)]
+        )
+        self.env = {
+            **os.environ,
+            "PATH": path,
+            "PYTHON": str(commands / "python"),
+            "HOST": "box",
+            "HEAD": "127.0.0.1",
+        }
 
     def shell(self, script: str, timeout: float = 300) -> str:
         """What a script prints; it must end well, without a traceback."""
         command = ["bash", "-euo", "pipefail", "-c", script]
-        result = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, env=self.env, timeout=timeout)
+        result = subprocess.run(
+            command, cwd=self.folder, capture_output=True, text=True, env=self.env, timeout=timeout
+        )
         assert result.returncode == 0, f"{script}\n{result.stdout}\n{result.stderr}"
         assert "Traceback" not in result.stderr, result.stderr
         return result.stdout
 
     def follow(self, page: Path) -> None:
-        """Does what a page says: writes its files and runs its commands in order, then its Python as one program."""
+        """Does what a page says: writes its files and runs its commands in order, then its
+        Python as one program.
+        """
         program = []
         for block in blocks(page):
             if block.title:
@@ -140,7 +165,9 @@ class Machine:
 
 
 class _Smaller(ast.NodeTransformer):
-    """A thousandth of the environment steps, a tenth of epochs and episodes; tiny settings where a method is trained or made."""
+    """A thousandth of the environment steps, a tenth of epochs and episodes; tiny settings where
+    a method is trained or made.
+    """
 
     SHARES: ClassVar = {"max_env_steps": 1000, "max_epochs": 10, "episodes": 10}
 
@@ -148,13 +175,18 @@ class _Smaller(ast.NodeTransformer):
         self.generic_visit(call)
         given = {keyword.arg: keyword.value for keyword in call.keywords}
         match call.args:
-            case [ast.Constant(key), ast.Constant() as value]:  # as in StopAtBudget("max_env_steps", 20_000)
+            case [
+                ast.Constant(key),
+                ast.Constant() as value,
+            ]:  # as in StopAtBudget("max_env_steps", 20_000)
                 given[key] = value
         for key, share in self.SHARES.items():
             if isinstance(value := given.get(key), ast.Constant):
                 value.value = max(1, value.value // share)
         settings = tiny_settings(name) if (name := _trained(call)) else {}
-        missing = settings.keys() - given - {"hidden"}  # which a network of the page's own may refuse
+        missing = (
+            settings.keys() - given - {"hidden"}
+        )  # which a network of the page's own may refuse
         call.keywords += [ast.keyword(key, ast.Constant(settings[key])) for key in sorted(missing)]
         return call
 
@@ -164,7 +196,9 @@ def _trained(call: ast.Call) -> str | None:
     words = ast.unparse(call.func).split(".")
     if words == ["lrl", "train"] and isinstance(call.args[0], ast.Constant):
         return call.args[0].value if call.args[0].value in IMPLEMENTATIONS else None
-    return next((name for name, each in IMPLEMENTATIONS.items() if words == ["lrl", each.__name__]), None)
+    return next(
+        (name for name, each in IMPLEMENTATIONS.items() if words == ["lrl", each.__name__]), None
+    )
 
 
 def smaller(code: str) -> str:

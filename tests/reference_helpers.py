@@ -1,4 +1,6 @@
-"""What the written-out reference updates share: plain networks over flat parameters, given noise, random batches."""
+"""What the written-out reference updates share: plain networks over flat parameters, given
+noise, random batches.
+"""
 
 import itertools
 
@@ -18,7 +20,9 @@ class Given:
 
 
 def perceptron(params, sizes, x, activation):
-    """A network of linear layers between ``sizes``; params ``[D]`` holds each one's weight ``[in, out]`` and bias in turn."""
+    """A network of linear layers between ``sizes``; params ``[D]`` holds each one's weight
+    ``[in, out]`` and bias in turn.
+    """
     place = 0
     for number, (fan_in, out) in enumerate(itertools.pairwise(sizes)):
         weight = params[place : place + fan_in * out].view(fan_in, out)

@@ -13,13 +13,32 @@ from helpers import ROOT, run_dir, tiny_flags
 def bash_train(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
     env = {**os.environ, "PYTHON": warm.shell(), **environment}
     bash = shutil.which("bash")
-    return subprocess.run([bash, str(ROOT / "bash_train.sh"), *arguments], capture_output=True, text=True, env=env, timeout=300)
+    return subprocess.run(
+        [bash, str(ROOT / "bash_train.sh"), *arguments],
+        capture_output=True,
+        text=True,
+        env=env,
+        timeout=300,
+    )
 
 
 @pytest.mark.skipif(shutil.which("parallel") is None, reason="GNU parallel is not installed")
 def test_seeds_run_side_by_side(tmp_path):
-    flags = ["--gamename", "cartpole", "--logdir", str(tmp_path), "--max_epochs", "2", *tiny_flags()]
-    slurm = {"SLURM_JOB_ID": "77", "SLURM_JOB_NAME": "train", "SLURM_NTASKS": "4", "SLURM_PROCID": "0"}  # of `sbatch --ntasks=4`
+    flags = [
+        "--gamename",
+        "cartpole",
+        "--logdir",
+        str(tmp_path),
+        "--max_epochs",
+        "2",
+        *tiny_flags(),
+    ]
+    slurm = {
+        "SLURM_JOB_ID": "77",
+        "SLURM_JOB_NAME": "train",
+        "SLURM_NTASKS": "4",
+        "SLURM_PROCID": "0",
+    }  # of `sbatch --ntasks=4`
     result = bash_train(*flags, "--", "3", "4", **slurm)
     assert result.returncode == 0, result.stderr
     for seed in (3, 4):
@@ -38,10 +57,15 @@ def test_a_failing_seed_fails_the_sweep(tmp_path):
 def test_ctrl_c_lets_a_seed_finish_what_it_is_at(tmp_path):
     """GNU parallel alone gets Ctrl-C, which its jobs, in groups of their own, are told of by it."""
     seed, finished = tmp_path / "python", tmp_path / "finished"
-    seed.write_text(f"#!/bin/sh\ntrap 'sleep 1; touch {finished}; exit' TERM\necho at work\nwhile :; do sleep 0.1; done\n")
+    seed.write_text(
+        f"#!/bin/sh\ntrap 'sleep 1; touch {finished}; exit' TERM\necho at work\nwhile :; do sleep "
+        "0.1; done\n"
+    )
     seed.chmod(0o755)
     command = [shutil.which("bash"), str(ROOT / "bash_train.sh"), "--", "1", "1"]
-    with subprocess.Popen(command, env={**os.environ, "PYTHON": str(seed)}, stdout=subprocess.PIPE) as sweep:
+    with subprocess.Popen(
+        command, env={**os.environ, "PYTHON": str(seed)}, stdout=subprocess.PIPE
+    ) as sweep:
         sweep.stdout.readline()
         sweep.send_signal(signal.SIGINT)
         sweep.wait(20)
@@ -57,8 +81,14 @@ def test_ctrl_c_lets_a_seed_finish_what_it_is_at(tmp_path):
         (("--", "5", "2"), "first seed 5 is above last seed 2"),
         (("--seed", "3", "--", "1", "2"), "--seed is set for each run"),
         (("--", "09", "08"), "first seed 9 is above last seed 8"),
-        (("--use_tune", "--", "0", "1"), "--use_tune trains no range of seeds; use trainer.py alone"),
-        (("--eval_agent=run", "--", "0", "1"), "--eval_agent trains no range of seeds; use trainer.py alone"),
+        (
+            ("--use_tune", "--", "0", "1"),
+            "--use_tune trains no range of seeds; use trainer.py alone",
+        ),
+        (
+            ("--eval_agent=run", "--", "0", "1"),
+            "--eval_agent trains no range of seeds; use trainer.py alone",
+        ),
         (("--num_seeds", "2", "--", "0", "1"), "--num_seeds: here each seed is a run of its own"),
     ],
 )
@@ -86,4 +116,7 @@ def test_missing_parallel_is_explained(tmp_path):
 def test_missing_python_is_explained(tmp_path):
     if shutil.which("parallel") is None:
         pytest.skip("GNU parallel is not installed")
-    assert "run 'make train' once" in bash_train("--", "1", "2", PYTHON=str(tmp_path / "nowhere")).stderr
+    assert (
+        "run 'make train' once"
+        in bash_train("--", "1", "2", PYTHON=str(tmp_path / "nowhere")).stderr
+    )

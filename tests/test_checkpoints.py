@@ -1,4 +1,6 @@
-"""What is best stands in the files of the run, and several seeds' checkpoints are written all or not at all."""
+"""What is best stands in the files of the run, and several seeds' checkpoints are written all or
+not at all.
+"""
 
 import functools
 import shutil
@@ -16,7 +18,11 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.methods.stacked import MEMBER_COUNTERS
 from lightning_rl.run.callbacks import BestCheckpoint, scores
 from lightning_rl.run.checkpoints import committed, next_to, settle, write_together
-from lightning_rl.run.member_checkpoints import MemberCheckpointIO, join_checkpoints, member_checkpoint
+from lightning_rl.run.member_checkpoints import (
+    MemberCheckpointIO,
+    join_checkpoints,
+    member_checkpoint,
+)
 from lightning_rl.run.state import write_state
 
 
@@ -31,12 +37,20 @@ def test_a_checkpoint_cannot_name_what_is_removed(tmp_path):
     (victim / "below" / "theirs.txt").write_text("theirs")
     content = torch.load(folder / "last.ckpt", weights_only=True)
     hostile = f"{folder}/../../../../victim"
-    content["callbacks"]["ModelCheckpoint{'monitor': 'eval/return_mean', 'mode': 'max', 'every_n_train_steps': 0, "
-                         "'every_n_epochs': 1, 'train_time_interval': None}"] = {
-        "monitor": "eval/return_mean", "best_model_score": torch.tensor(-1e9), "best_model_path": hostile,
-        "current_score": torch.tensor(-1e9), "dirpath": str(folder), "best_k_models": {hostile: torch.tensor(-1e9)},
-        "kth_best_model_path": hostile, "kth_value": torch.tensor(-1e9), "last_model_path": hostile,
-    }  # fmt: skip
+    content["callbacks"][
+        "ModelCheckpoint{'monitor': 'eval/return_mean', 'mode': 'max', 'every_n_train_steps': 0, "
+        "'every_n_epochs': 1, 'train_time_interval': None}"
+    ] = {
+        "monitor": "eval/return_mean",
+        "best_model_score": torch.tensor(-1e9),
+        "best_model_path": hostile,
+        "current_score": torch.tensor(-1e9),
+        "dirpath": str(folder),
+        "best_k_models": {hostile: torch.tensor(-1e9)},
+        "kth_best_model_path": hostile,
+        "kth_value": torch.tensor(-1e9),
+        "last_model_path": hostile,
+    }
     torch.save(content, folder / "last.ckpt")
     assert run_cli(tmp_path, "--max_epochs", "4", "--resume", eval_interval=1) == 2
     assert (victim / "below" / "theirs.txt").read_text() == "theirs"
@@ -74,7 +88,11 @@ def test_of_several_best_the_highest_number_stays(tmp_path, found, kept):
 
 def forget_last(folder):
     """Makes a run one that was killed before its first last.ckpt."""
-    lines = [line for line in (folder / files.RECORD).read_text().splitlines() if not line.endswith("last.ckpt")]
+    lines = [
+        line
+        for line in (folder / files.RECORD).read_text().splitlines()
+        if not line.endswith("last.ckpt")
+    ]
     (folder / files.RECORD).write_text("\n".join(lines) + "\n")
     files._records.clear()
     (folder / "last.ckpt").unlink()
@@ -83,7 +101,14 @@ def forget_last(folder):
 
 @pytest.mark.parametrize("seeds", [1, 2])
 def test_an_attempt_without_last_begins_anew_with_the_same_settings(tmp_path, seeds):
-    play = functools.partial(run_cli, tmp_path, f"--num_seeds={seeds}", implementation="QL", gamename="cliff", eval_interval=1)
+    play = functools.partial(
+        run_cli,
+        tmp_path,
+        f"--num_seeds={seeds}",
+        implementation="QL",
+        gamename="cliff",
+        eval_interval=1,
+    )
     assert play("--max_epochs=2") == 0
     folders = [run_dir(tmp_path, "cliff", 25 + n, "QL") for n in range(seeds)]
     made = [{path.name: path.read_bytes() for path in folder.glob("*.ckpt")} for folder in folders]
@@ -113,13 +138,19 @@ def test_the_best_of_a_run_whose_last_is_gone_stays(tmp_path, also_gone, capsys)
 
 
 def test_a_checkpoint_that_the_user_puts_into_a_run_is_left_alone(tmp_path):
-    """Of another method, of another run, and a copy of the run's own under another name; the run's own is still replaced."""
+    """Of another method, of another run, and a copy of the run's own under another name; the
+    run's own is still replaced.
+    """
     other, folder = tmp_path / "other", run_dir(tmp_path)
     assert run_cli(other, "--max_epochs", "2", implementation="RCP-R", eval_interval=1) == 0
     assert run_cli(tmp_path, "--max_epochs", "2", eval_interval=1) == 0
     (own,) = best(folder)
     (foreign,) = run_dir(other, implementation="RCP-R").glob("epoch=*.ckpt")
-    theirs = {"epoch=3.ckpt": foreign.read_bytes(), "epoch=99.ckpt": (folder / own).read_bytes(), "epoch=4.ckpt": b"mine"}
+    theirs = {
+        "epoch=3.ckpt": foreign.read_bytes(),
+        "epoch=99.ckpt": (folder / own).read_bytes(),
+        "epoch=4.ckpt": b"mine",
+    }
     for name, content in theirs.items():
         (folder / name).write_bytes(content)
     (folder / own).write_bytes(b"no longer the run's")
@@ -131,13 +162,17 @@ def test_a_checkpoint_that_the_user_puts_into_a_run_is_left_alone(tmp_path):
 
 
 def test_a_better_model_of_one_seed_alone_survives_being_resumed_together(tmp_path):
-    play = functools.partial(run_cli, tmp_path, "--resume", implementation="QL", gamename="cliff", eval_interval=1)
+    play = functools.partial(
+        run_cli, tmp_path, "--resume", implementation="QL", gamename="cliff", eval_interval=1
+    )
     folders = [run_dir(tmp_path, "cliff", 25 + n, "QL") for n in range(2)]
     for seed, folder in zip(("25", "26"), folders, strict=True):
         assert play("--seed", seed, "--max_epochs=1") == 0
         (name,) = best(folder)
         content = torch.load(folder / name, weights_only=True)
-        files.write_plain(folder / f"epoch={seed}.ckpt", {**content, "eval/return_mean": 1e3})  # another name in each
+        files.write_plain(
+            folder / f"epoch={seed}.ckpt", {**content, "eval/return_mean": 1e3}
+        )  # another name in each
         files.remove(folder / name)
     assert play("--num_seeds=2", "--max_epochs=3") == 0
     for seed, folder in zip(("25", "26"), folders, strict=True):
@@ -162,7 +197,9 @@ def test_a_best_gets_another_name_where_the_user_has_taken_its_own(tmp_path):
     assert (tmp_path / "epoch=0-v1.ckpt").read_text() == "ours"
 
 
-def test_an_old_best_that_the_user_has_changed_stays_and_one_of_a_later_epoch_until_it_is_reached(tmp_path):
+def test_an_old_best_that_the_user_has_changed_stays_and_one_of_a_later_epoch_until_it_is_reached(
+    tmp_path,
+):
     files.keep_record(tmp_path)
     kept = BestCheckpoint([tmp_path])
     evaluated(kept, 0, 1.0)
@@ -185,7 +222,10 @@ def test_only_a_better_evaluation_replaces_the_best(tmp_path):
 
     for epoch, (score, there) in enumerate([(10.0, 0), (20.0, 1), (5.0, 1), (15.0, 1), (20.0, 1)]):
         measured = {"eval/return_mean": score}
-        kept.on_validation_end(SimpleNamespace(callback_metrics=measured, current_epoch=epoch, save_checkpoint=save), method)
+        kept.on_validation_end(
+            SimpleNamespace(callback_metrics=measured, current_epoch=epoch, save_checkpoint=save),
+            method,
+        )
         assert best(tmp_path) == [f"epoch={there}.ckpt"]
     assert (tmp_path / "epoch=1.ckpt").read_text() == "{'eval/return_mean': 20.0}"
 
@@ -223,7 +263,9 @@ def epochs(paths):
 @pytest.mark.parametrize("number", range(7))
 @pytest.mark.parametrize("again", range(7))
 def test_seeds_are_written_together_whenever_they_are_killed(tmp_path, monkeypatch, number, again):
-    """Three seeds: three renamings of files that wait, three to their names; then a kill in the next save."""
+    """Three seeds: three renamings of files that wait, three to their names; then a kill in the
+    next save.
+    """
     paths = [tmp_path / str(n) / "last.ckpt" for n in range(3)]
     folders = [path.parent for path in paths]
     for folder in folders:
@@ -279,7 +321,9 @@ def test_stacked_seeds_resume_after_a_kill_between_their_files(tmp_path, monkeyp
     stack = ("--num_seeds", "2")
     assert run_cli(whole, "--max_epochs", "2", *stack, **run) == 0
     assert run_cli(parts, "--max_epochs", "1", *stack, **run) == 0
-    renamed_before = 2 * 2 + 2 + 1  # state.yaml and config.yaml of each seed, what waits of each, the first one's last.ckpt
+    renamed_before = (
+        2 * 2 + 2 + 1
+    )  # state.yaml and config.yaml of each seed, what waits of each, the first one's last.ckpt
     with monkeypatch.context() as patched:
         patched.setattr(files, "system", KilledAt(renamed_before))
         with pytest.raises(Killed):
@@ -290,22 +334,38 @@ def test_stacked_seeds_resume_after_a_kill_between_their_files(tmp_path, monkeyp
     for logdir in (parts, alone):
         expected, got = (last(each, "DDQN", seed=26) for each in (whole, logdir))
         assert expected["state_dict"].keys() == got["state_dict"].keys()
-        assert all(torch.equal(expected["state_dict"][name], got["state_dict"][name]) for name in expected["state_dict"])
+        assert all(
+            torch.equal(expected["state_dict"][name], got["state_dict"][name])
+            for name in expected["state_dict"]
+        )
     assert not any(waits(run_dir(parts, seed=seed, implementation="DDQN")) for seed in (25, 26))
 
 
 def stack_of_three():
     """A stack whose second member has ended: it has results alone."""
-    counters, block = torch.tensor([[9, 4, 0, 2], [7, 8, 0, 3], [9, 4, 0, 1]]), torch.arange(6.0).reshape(3, 2)
+    counters, block = (
+        torch.tensor([[9, 4, 0, 2], [7, 8, 0, 3], [9, 4, 0, 1]]),
+        torch.arange(6.0).reshape(3, 2),
+    )
     weights = {"member_counters": counters, "agent.params": block + 10, "target": torch.ones(1)}
     weights |= {f"policies.{n}.weight": block[n] for n in range(3)}
     weights |= dict(zip(MEMBER_COUNTERS, counters.amax(0), strict=True))
     rows = {name: {"x": torch.tensor([5.0, 6.0])} for name in ("loop", "envs", "memory")}
     return {
-        "epoch": 4, "hyper_parameters": {"seed": 7, "num_seeds": 3}, "state_dict": weights,
-        "optimizer_states": [{"clock": 1}, {"state": {0: {"exp_avg": block.clone()}}, "param_groups": []}],
-        "data": {"step": 40, "members": torch.tensor([0, 2]), **rows, "results": {"returns": block + 20}},
-    }  # fmt: skip
+        "epoch": 4,
+        "hyper_parameters": {"seed": 7, "num_seeds": 3},
+        "state_dict": weights,
+        "optimizer_states": [
+            {"clock": 1},
+            {"state": {0: {"exp_avg": block.clone()}}, "param_groups": []},
+        ],
+        "data": {
+            "step": 40,
+            "members": torch.tensor([0, 2]),
+            **rows,
+            "results": {"returns": block + 20},
+        },
+    }
 
 
 def test_a_stack_comes_apart_into_its_seeds_and_together_again():
@@ -313,14 +373,24 @@ def test_a_stack_comes_apart_into_its_seeds_and_together_again():
     parts = [member_checkpoint(whole, member, "data") for member in range(3)]
     assert [part["hyper_parameters"] for part in parts] == [{"seed": 7}, {"seed": 8}, {"seed": 9}]
     assert [int(part["state_dict"]["num_updates"]) for part in parts] == [4, 8, 4]
-    assert [part["state_dict"]["policies.0.weight"].tolist() for part in parts] == [[0, 1], [2, 3], [4, 5]]
+    assert [part["state_dict"]["policies.0.weight"].tolist() for part in parts] == [
+        [0, 1],
+        [2, 3],
+        [4, 5],
+    ]
     assert [part["data"]["members"].tolist() for part in parts] == [[0], [], [0]]
     assert [part["data"]["loop"]["x"].tolist() for part in parts] == [[5], [], [6]]
     weight = parts[0]["state_dict"]["policies.0.weight"]
-    assert weight.untyped_storage().nbytes() == 8  # no view of all members' weights, which would be written with it
+    assert (
+        weight.untyped_storage().nbytes() == 8
+    )  # no view of all members' weights, which would be written with it
     joined = join_checkpoints(parts, "data")
     assert joined["hyper_parameters"] == whole["hyper_parameters"]
-    compare(flat({**joined, "hyper_parameters": {}}), flat({**whole, "hyper_parameters": {}}), exactly=True)
+    compare(
+        flat({**joined, "hyper_parameters": {}}),
+        flat({**whole, "hyper_parameters": {}}),
+        exactly=True,
+    )
     nobody = join_checkpoints([parts[1], parts[1]], "data")["data"]
     assert (nobody["members"].tolist(), nobody["loop"]["x"].tolist()) == ([], [])
     assert nobody["results"]["returns"].tolist() == [[22, 23], [22, 23]]

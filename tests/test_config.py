@@ -9,7 +9,13 @@ import yaml
 from helpers import ROOT, fitting
 
 from lightning_rl.core import catalogue
-from lightning_rl.core.config import block_layers, build_config, merged_values, parse_settings, presets
+from lightning_rl.core.config import (
+    block_layers,
+    build_config,
+    merged_values,
+    parse_settings,
+    presets,
+)
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES
 from lightning_rl.core.yaml_files import parse_yaml, read_yaml
@@ -29,7 +35,12 @@ def layers(**values):
 def test_every_config_instantiates_and_builds_its_method(name, gamename):
     entry = IMPLEMENTATIONS[name]
     config = build_config(entry.Config, merged_values(name, gamename))
-    hparams = {"implementation": name, "gamename": gamename, "seed": 0, "config": dataclasses.asdict(config)}
+    hparams = {
+        "implementation": name,
+        "gamename": gamename,
+        "seed": 0,
+        "config": dataclasses.asdict(config),
+    }
     if (reason := entry.misfit(env_spec(gamename))) is None:
         entry(**hparams)
     else:
@@ -37,7 +48,9 @@ def test_every_config_instantiates_and_builds_its_method(name, gamename):
             entry(**hparams)
 
 
-PRESETS = [(name, preset) for name, entry in catalogue.entries().items() for preset in presets(entry)]
+PRESETS = [
+    (name, preset) for name, entry in catalogue.entries().items() for preset in presets(entry)
+]
 
 
 @pytest.mark.parametrize(("name", "preset"), PRESETS)
@@ -45,7 +58,14 @@ def test_every_preset_instantiates_and_builds_its_method(name, preset):
     entry = IMPLEMENTATIONS[name]
     for _, gamename in fitting([name]):
         config = build_config(entry.Config, merged_values(name, gamename, preset))
-        entry(**{"implementation": name, "gamename": gamename, "seed": 0, "config": dataclasses.asdict(config)})
+        entry(
+            **{
+                "implementation": name,
+                "gamename": gamename,
+                "seed": 0,
+                "config": dataclasses.asdict(config),
+            }
+        )
 
 
 FILES = {family: catalogue.CONFIGS / f"{family}.yaml" for family in catalogue.FAMILIES}
@@ -55,18 +75,31 @@ GROUP_KEYS = {"about", "aliases", "extends", "module", "default", "presets", "tu
 @pytest.mark.parametrize("name", IMPLEMENTATIONS)
 def test_blocks_are_of_known_environments_and_default_is_complete(name):
     found = catalogue.entry(name)
-    assert {key for block in found.blocks for key in block.values} - GROUP_KEYS <= {*GAMES, *gymnasium.registry}
-    assert {key for block in found.blocks for key in block.values.get("tune", {})} <= {"default", *GAMES}
+    assert {key for block in found.blocks for key in block.values} - GROUP_KEYS <= {
+        *GAMES,
+        *gymnasium.registry,
+    }
+    assert {key for block in found.blocks for key in block.values.get("tune", {})} <= {
+        "default",
+        *GAMES,
+    }
     fields = {field.name for field in dataclasses.fields(IMPLEMENTATIONS[name].Config)}
     assert {key for _, values in block_layers(found, "default") for key in values} == fields
 
 
 @pytest.mark.parametrize("name", IMPLEMENTATIONS)
 def test_no_key_has_a_value_elsewhere(name):
-    values = {key: value for _, block in block_layers(catalogue.entry(name), "default") for key, value in block.items()}
+    values = {
+        key: value
+        for _, block in block_layers(catalogue.entry(name), "default")
+        for key, value in block.items()
+    }
     for key in values:
         with pytest.raises(UserError, match=f"key '{key}': Field required"):
-            build_config(IMPLEMENTATIONS[name].Config, [("mine.yaml", {k: value for k, value in values.items() if k != key})])
+            build_config(
+                IMPLEMENTATIONS[name].Config,
+                [("mine.yaml", {k: value for k, value in values.items() if k != key})],
+            )
 
 
 @pytest.mark.parametrize("family", FILES)
@@ -82,7 +115,9 @@ def test_every_key_is_explained_once_where_it_first_stands(family):
 @pytest.mark.parametrize("family", FILES)
 def test_the_legend_has_the_letters_of_all_sources_and_no_other(family):
     text = FILES[family].read_text()
-    letters = {letter for source in SOURCE.findall(text) for letter in source.strip("[]").split(", ")}
+    letters = {
+        letter for source in SOURCE.findall(text) for letter in source.strip("[]").split(", ")
+    }
     assert letters == set(yaml.safe_load(text)["legend"])
 
 
@@ -91,12 +126,18 @@ def test_no_value_repeats_what_lies_below():
     for name, found in catalogue.entries().items():
         for game in GAMES:
             stacks = [merged_values(name, game, preset) for preset in (None, *presets(found))]
-            stacks.append([*block_layers(found, "tune", "default"), *block_layers(found, "tune", game)])
+            stacks.append(
+                [*block_layers(found, "tune", "default"), *block_layers(found, "tune", game)]
+            )
             for stack in stacks:
                 below = {}
                 for where, values in stack:
                     seen |= {(where, key) for key in values}
-                    needed |= {(where, key) for key, value in values.items() if repr(below.get(key, ...)) != repr(value)}
+                    needed |= {
+                        (where, key)
+                        for key, value in values.items()
+                        if repr(below.get(key, ...)) != repr(value)
+                    }
                     below |= values
     assert seen - needed == set()
 
@@ -106,16 +147,24 @@ def test_the_configs_stay_short():
 
 
 def test_precedence():
-    assert build_config(UpsideDownConfig, block_layers(catalogue.entry("UDRL"), "default")).batch_size == 768
+    assert (
+        build_config(UpsideDownConfig, block_layers(catalogue.entry("UDRL"), "default")).batch_size
+        == 768
+    )
     assert build_config(UpsideDownConfig, layers()).batch_size == 256
     assert build_config(UpsideDownConfig, layers(batch_size=3)).batch_size == 3
 
 
 def test_errors_name_file_block_and_key():
     *below, (where, values) = block_layers(catalogue.entry("UDRL"), "default")
-    with pytest.raises(UserError, match=r"upside_down.yaml, block 'UDRL.default': key 'batch_size': .* got 'x'"):
+    with pytest.raises(
+        UserError, match=r"upside_down.yaml, block 'UDRL.default': key 'batch_size': .* got 'x'"
+    ):
         build_config(UpsideDownConfig, [*below, (where, {**values, "batch_size": "x"})])
-    with pytest.raises(UserError, match=r"key 'max_epochs': Missing required argument|key 'max_epochs': Field required"):
+    with pytest.raises(
+        UserError,
+        match=r"key 'max_epochs': Missing required argument|key 'max_epochs': Field required",
+    ):
         build_config(UpsideDownConfig, [("toy", {})])
     with pytest.raises(UserError, match=r"unknown key 'zzz'; known keys: max_epochs"):
         build_config(UpsideDownConfig, layers(zzz=1))
@@ -123,9 +172,15 @@ def test_errors_name_file_block_and_key():
 
 @pytest.mark.parametrize(
     ("asked", "meant"),
-    [("lr", "learning_rate"), ("Batch_Size", "batch_size"), ("buffer_size", "replay_size"), ("hiden", "hidden"),
-     ("total_timesteps", "max_env_steps"), ("epochs", "max_epochs")],
-)  # fmt: skip
+    [
+        ("lr", "learning_rate"),
+        ("Batch_Size", "batch_size"),
+        ("buffer_size", "replay_size"),
+        ("hiden", "hidden"),
+        ("total_timesteps", "max_env_steps"),
+        ("epochs", "max_epochs"),
+    ],
+)
 def test_words_of_other_libraries_lead_to_the_key(asked, meant):
     with pytest.raises(UserError, match=f"--set: unknown key '{asked}'; did you mean '{meant}'"):
         build_config(UpsideDownConfig, layers(**{asked: 1}))
@@ -133,9 +188,20 @@ def test_words_of_other_libraries_lead_to_the_key(asked, meant):
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("a=1e-3", 1e-3), ("a=3.5e-4", 3.5e-4), ("a=2", 2), ("a=null", None), ("a=true", True), ("a=[1, 2]", [1, 2]),
-     ("a=1E5", 1e5), ("a=-.5", -0.5), ("a=x=y", "x=y"), ("a=", None), ("a=1.2.3", "1.2.3")],
-)  # fmt: skip
+    [
+        ("a=1e-3", 1e-3),
+        ("a=3.5e-4", 3.5e-4),
+        ("a=2", 2),
+        ("a=null", None),
+        ("a=true", True),
+        ("a=[1, 2]", [1, 2]),
+        ("a=1E5", 1e5),
+        ("a=-.5", -0.5),
+        ("a=x=y", "x=y"),
+        ("a=", None),
+        ("a=1.2.3", "1.2.3"),
+    ],
+)
 def test_settings_are_yaml_and_scientific_numbers_are_numbers(text, value):
     ((key, parsed),) = parse_settings([text]).items()
     assert key == "a"
@@ -143,7 +209,9 @@ def test_settings_are_yaml_and_scientific_numbers_are_numbers(text, value):
     assert type(parsed) is type(value)
 
 
-@pytest.mark.parametrize(("text", "meant"), [("a={b:1}", "a={b: 1}"), ("a={b: {c:0.5}}", "a={b: {c: 0.5}}")])
+@pytest.mark.parametrize(
+    ("text", "meant"), [("a={b:1}", "a={b: 1}"), ("a={b: {c:0.5}}", "a={b: {c: 0.5}}")]
+)
 def test_a_space_that_is_missing_after_a_colon_is_named(text, meant):
     with pytest.raises(UserError) as caught:
         parse_settings([text])
@@ -176,11 +244,18 @@ Toy:
 def test_what_is_shared_lies_below_what_is_own_and_default_below_gamename_below_preset(monkeypatch):
     monkeypatch.setattr(catalogue, "_added", {})
     catalogue.add(yaml.safe_load(FAMILY))
-    assert [values for _, values in merged_values("toy", "pendulum")] == [{"a": 0, "b": 0, "c": 0}, {"a": 1}, {"a": 2, "b": 2}]
+    assert [values for _, values in merged_values("toy", "pendulum")] == [
+        {"a": 0, "b": 0, "c": 0},
+        {"a": 1},
+        {"a": 2, "b": 2},
+    ]
     where, values = zip(*merged_values("Toy", "cartpole", "paper")[3:], strict=True)
     assert values == ({"b": 1, "c": 1}, {"c": 2}, {"c": 3}, {"b": 4}, {"a": 5})
     assert "block 'Toy.presets.paper'" in where[3]
-    with pytest.raises(UserError, match=r"--preset 'Papr' is not in .*'Toy'; did you mean 'paper'\? It has: paper, other"):
+    with pytest.raises(
+        UserError,
+        match=r"--preset 'Papr' is not in .*'Toy'; did you mean 'paper'\? It has: paper, other",
+    ):
         merged_values("Toy", "cartpole", "Papr")
 
 
@@ -190,18 +265,34 @@ def test_dots_reach_into_mappings():
     assert config.agent["QL"]["gamma"] == 0.5
     assert config.agent["QL"]["learning_starts"] == 5
     assert config.agent["DDQN"] == {"tau": 0.1}
-    config = build_config(SEConfig, [*merged_values("SE", "cartpole"), ("--set", {"agent.PPO.clip": 0.3})])
+    config = build_config(
+        SEConfig, [*merged_values("SE", "cartpole"), ("--set", {"agent.PPO.clip": 0.3})]
+    )
     assert config.agent == {"PPO": {"clip": 0.3}}
-    for names, agents in (("DDQN", {"DDQN": {"tau": 0.1}}), (["PPO", "DDQN"], {"PPO": {}, "DDQN": {"tau": 0.1}})):
+    for names, agents in (
+        ("DDQN", {"DDQN": {"tau": 0.1}}),
+        (["PPO", "DDQN"], {"PPO": {}, "DDQN": {"tau": 0.1}}),
+    ):
         set_both = {"agent.DDQN.tau": 0.1, "agent": names}  # in whichever order
-        assert build_config(SEConfig, [*merged_values("SE", "cartpole"), ("--set", set_both)]).agent == agents
+        assert (
+            build_config(SEConfig, [*merged_values("SE", "cartpole"), ("--set", set_both)]).agent
+            == agents
+        )
     other = {"agent": "DuelingDDQN", "agent.DDQN.tau": 0.1}
-    with pytest.raises(UserError, match=r"--set: key 'hidden.0': no part of a list can be set; give it whole"):
+    with pytest.raises(
+        UserError, match=r"--set: key 'hidden.0': no part of a list can be set; give it whole"
+    ):
         build_config(UpsideDownConfig, layers(**{"hidden.0": 5}))
-    with pytest.raises(UserError, match=r"--set: key 'agent.DDQN.tau': 'DDQN' is none of DuelingDDQN; leave it out, or name it"):
+    with pytest.raises(
+        UserError,
+        match=r"--set: key 'agent.DDQN.tau': 'DDQN' is none of DuelingDDQN; leave it out, or name "
+        r"it",
+    ):
         build_config(SEConfig, [*merged_values("SE", "cartpole"), ("--set", other)])
     with pytest.raises(UserError, match=r"unknown key 'agnet.QL.gamma'; did you mean 'agent'"):
-        build_config(SEConfig, [*merged_values("SE", "cartpole"), ("--set", {"agnet.QL.gamma": 0.5})])
+        build_config(
+            SEConfig, [*merged_values("SE", "cartpole"), ("--set", {"agnet.QL.gamma": 0.5})]
+        )
 
 
 HOSTILE = {
@@ -213,7 +304,9 @@ HOSTILE = {
     "5000 digits": "9" * 5000,
     "deep lists": "[" * 5000,
     "deep mappings": "{a: " * 5000,
-    "a bomb of aliases": "[" + ", ".join(f"&a{n} [" + ", ".join([f"*a{n - 1}"] * 9 if n else "x") + "]" for n in range(9)) + "]",
+    "a bomb of aliases": "["
+    + ", ".join(f"&a{n} [" + ", ".join([f"*a{n - 1}"] * 9 if n else "x") + "]" for n in range(9))
+    + "]",
     "a list that holds itself": "&a [*a]",
     "a key twice": "{a: 1, a: 2}",
     "a list as a key": "{[1]: 2}",
@@ -249,7 +342,15 @@ def test_what_is_no_file_is_not_opened(tmp_path):
 def test_dates_times_and_numbers_with_leading_zeros_are_text():
     for text in ("2024-13-45", "2024-11-12", "1:30", "-1:30:00", "1:30.5", "010", "-007"):
         assert parse_settings([f"a={text}"]) == {"a": text}
-    for text, number in (("0", 0), ("-0", 0), ("1_000.5", 1000.5), ("1_000", 1000), ("+12", 12), ("0x1F", 31), ("0b101", 5)):
+    for text, number in (
+        ("0", 0),
+        ("-0", 0),
+        ("1_000.5", 1000.5),
+        ("1_000", 1000),
+        ("+12", 12),
+        ("0x1F", 31),
+        ("0b101", 5),
+    ):
         assert parse_settings([f"a={text}"]) == {"a": number}
 
 
@@ -259,7 +360,10 @@ def test_numbers_that_are_not_finite_or_too_large_are_refused_with_their_key():
         ("1e400", "--set: key 'learning_rate': Input should be a finite number, got inf"),
         ("-.inf", "--set: key 'learning_rate': Input should be a finite number, got -inf"),
         ("1" + "0" * 13, "key 'learning_rate': 10000000000000 is beyond 1,000,000,000,000"),
-        ("0x" + "f" * 5000, "key 'learning_rate': (int with a number of thousands of digits) is beyond"),
+        (
+            "0x" + "f" * 5000,
+            "key 'learning_rate': (int with a number of thousands of digits) is beyond",
+        ),
         ("{x: [1" + "0" * 13 + "]}", "key 'learning_rate'.x: 10000000000000 is beyond"),
     ):
         with pytest.raises(UserError, match=re.escape(words)):
@@ -267,9 +371,15 @@ def test_numbers_that_are_not_finite_or_too_large_are_refused_with_their_key():
 
 
 def test_only_a_limit_that_is_none_may_be_infinite():
-    assert build_config(UpsideDownConfig, [*merged_values("RCP-R", "cartpole"), ("--set", {"command_limit": float("inf")})])
+    assert build_config(
+        UpsideDownConfig,
+        [*merged_values("RCP-R", "cartpole"), ("--set", {"command_limit": float("inf")})],
+    )
     with pytest.raises(UserError, match="key 'command_limit'"):
-        build_config(UpsideDownConfig, [*merged_values("RCP-R", "cartpole"), ("--set", {"command_limit": float("nan")})])
+        build_config(
+            UpsideDownConfig,
+            [*merged_values("RCP-R", "cartpole"), ("--set", {"command_limit": float("nan")})],
+        )
 
 
 def test_a_key_with_two_values_is_refused():
@@ -299,20 +409,40 @@ def test_a_file_of_yaml_is_parsed_once_until_it_changes(tmp_path, monkeypatch):
 
 
 def test_the_sets_of_the_papers_code_are_in_our_units():
-    """Update episodes times the time limit are steps; noise in a box [-2, 2] is half as much in [-1, 1]."""
+    """Update episodes times the time limit are steps; noise in a box [-2, 2] is half as much in
+    [-1, 1].
+    """
     values = {}
-    for name, game in (("PPO", "pendulum"), ("PPO", "halfcheetah"), ("TD3", "pendulum"), ("TD3-discrete", "acrobot")):
-        values[name, game] = {key: value for _, layer in merged_values(name, game, "tuned") for key, value in layer.items()}
+    for name, game in (
+        ("PPO", "pendulum"),
+        ("PPO", "halfcheetah"),
+        ("TD3", "pendulum"),
+        ("TD3-discrete", "acrobot"),
+    ):
+        values[name, game] = {
+            key: value
+            for _, layer in merged_values(name, game, "tuned")
+            for key, value in layer.items()
+        }
     assert values["PPO", "pendulum"]["rollout_steps"] == 13 * 200
     assert values["PPO", "halfcheetah"]["rollout_steps"] == 10 * 1000
-    assert (values["TD3", "pendulum"]["target_std"], values["TD3", "pendulum"]["target_clip"]) == (0.102 / 2, 0.25 / 2)
+    assert (values["TD3", "pendulum"]["target_std"], values["TD3", "pendulum"]["target_clip"]) == (
+        0.102 / 2,
+        0.25 / 2,
+    )
     assert values["TD3-discrete", "acrobot"]["temperature_init"] == 2.30762
 
 
 def test_curious_agents_of_the_figures_have_the_tuned_module():
     for name, game, expected in (
-        ("DDQN", "cartpole-v0", (1e-5, 0.05, 0.03)), ("TD3", "halfcheetah", (1e-5, 0.001, 0.1)),
-        ("PPO", "halfcheetah", (1e-4, 0.05, 0.03)), ("PPO", "mountaincar-continuous", (5e-4, 0.1, 0.01)),
-    ):  # fmt: skip
-        values = {key: value for _, layer in merged_values(name, game, "reward-curves") for key, value in layer.items()}
+        ("DDQN", "cartpole-v0", (1e-5, 0.05, 0.03)),
+        ("TD3", "halfcheetah", (1e-5, 0.001, 0.1)),
+        ("PPO", "halfcheetah", (1e-4, 0.05, 0.03)),
+        ("PPO", "mountaincar-continuous", (5e-4, 0.1, 0.01)),
+    ):
+        values = {
+            key: value
+            for _, layer in merged_values(name, game, "reward-curves")
+            for key, value in layer.items()
+        }
         assert tuple(values[f"icm_{key}"] for key in ("learning_rate", "beta", "eta")) == expected

@@ -21,11 +21,16 @@ def _quick():
 
 def failures(family, kinds=KINDS, step=1):
     calls = range(0, len(crash.reference(family).calls), step)
-    return [wrong for kind in kinds for at in calls if (wrong := simulate(at, family, Fault(kind, at)))]
+    return [
+        wrong for kind in kinds for at in calls if (wrong := simulate(at, family, Fault(kind, at)))
+    ]
 
 
 def test_some_faults_of_every_family_leave_what_an_undisturbed_run_leaves():
-    chosen = {(family, fault.kind): (number, family, fault) for number, (family, fault) in reversed([*enumerate(points())])}
+    chosen = {
+        (family, fault.kind): (number, family, fault)
+        for number, (family, fault) in reversed([*enumerate(points())])
+    }
     assert chosen.keys() == {(family, kind) for family in crash.FAMILIES for kind in KINDS}
     assert [wrong for point in chosen.values() if (wrong := simulate(*point))] == []
 
@@ -35,18 +40,28 @@ def test_a_results_table_survives_every_fault():
 
 
 def test_runs_have_what_the_faults_are_about():
-    for family, names in {"DDQN, 2 seeds": {".last.ckpt.next", "last.ckpt"}, "SE": {"proxy.pt"}, "results CSV": set()}.items():
+    for family, names in {
+        "DDQN, 2 seeds": {".last.ckpt.next", "last.ckpt"},
+        "SE": {"proxy.pt"},
+        "results CSV": set(),
+    }.items():
         calls = crash.reference(family).calls
         assert names <= {name for call, name in calls if call == "rename"}
         assert {"open", "write", "fsync", "fsync folder"} <= {call for call, _ in calls}
-    assert sum(call == "unlink" for call, _ in crash.reference("DDQN, 2 seeds").calls) > 0  # of a best that is no longer
+    assert (
+        sum(call == "unlink" for call, _ in crash.reference("DDQN, 2 seeds").calls) > 0
+    )  # of a best that is no longer
 
 
 def test_names_before_contents_are_noticed(monkeypatch):
     """Files that are not synced before they get their names."""
     sync, calls = Disk.fsync, crash.reference("REINFORCE").calls
     fault = Fault("crash", calls.index(("rename", "last.ckpt")) + 6)  # its folder is synced
-    monkeypatch.setattr(Disk, "fsync", lambda disk, file: sync(disk, file) if disk.calls[-1][0] == "open folder" else None)
+    monkeypatch.setattr(
+        Disk,
+        "fsync",
+        lambda disk, file: sync(disk, file) if disk.calls[-1][0] == "open folder" else None,
+    )
     found = [simulate(number, "REINFORCE", fault) for number in range(9)]
     assert any("is truncated or not a checkpoint" in wrong for wrong in found)
 
@@ -60,7 +75,9 @@ def test_seeds_that_are_not_written_together_are_noticed(monkeypatch):
     crash.reference.cache_clear()
     try:
         names = [name for _, name in crash.reference("DDQN, 2 seeds").calls]
-        first = names.index("last.ckpt")  # the first seed has its first last.ckpt, the other one has none
+        first = names.index(
+            "last.ckpt"
+        )  # the first seed has its first last.ckpt, the other one has none
         wrong = simulate(0, "DDQN, 2 seeds", Fault("kill", first + 2))
     finally:
         crash.reference.cache_clear()
@@ -70,7 +87,11 @@ def test_seeds_that_are_not_written_together_are_noticed(monkeypatch):
 def test_temporaries_that_are_not_swept_are_noticed(monkeypatch):
     monkeypatch.setattr(run_state, "sweep", lambda folder: None)
     calls = crash.reference("REINFORCE").calls
-    first = next(n for n, (call, name) in enumerate(calls) if call == "write" and name.startswith(".state.yaml"))
+    first = next(
+        n
+        for n, (call, name) in enumerate(calls)
+        if call == "write" and name.startswith(".state.yaml")
+    )
     assert ": left ['.state.yaml." in simulate(0, "REINFORCE", Fault("torn", first))
 
 

@@ -1,4 +1,6 @@
-"""The pages about the methods: their tables are what their commands print, their links lead somewhere."""
+"""The pages about the methods: their tables are what their commands print, their links lead
+somewhere.
+"""
 
 import ast
 import re
@@ -25,7 +27,9 @@ PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CON
 def test_tables_are_those_of_results(page, monkeypatch):
     monkeypatch.chdir(ROOT)
     text = page.read_text()
-    assert refreshed(text, use) == text, f"run: python -m lightning_rl docs {page.relative_to(ROOT)}"
+    assert refreshed(text, use) == text, (
+        f"run: python -m lightning_rl docs {page.relative_to(ROOT)}"
+    )
 
 
 @pytest.mark.parametrize("page", [*PAGES, *NOTES], ids=lambda page: str(page.relative_to(ROOT)))
@@ -37,12 +41,17 @@ def test_links_lead_somewhere(page):
 def test_every_picture_is_shown_on_a_page():
     shown = set()
     for page in (*PAGES, *NOTES):
-        shown |= {(page.parent / target).resolve() for target in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", page.read_text())}
+        shown |= {
+            (page.parent / target).resolve()
+            for target in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", page.read_text())
+        }
     pictures = {path for kind in ("*.png", "*.gif") for path in (ROOT / "results").rglob(kind)}
     assert pictures == shown
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "reading").glob("*.md")), ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", sorted((ROOT / "docs" / "reading").glob("*.md")), ids=lambda page: page.name
+)
 def test_readings_name_functions_that_are_there(page):
     links = re.findall(r"^\[`([\w.]+)`\]\(([^)#]+)#([\w.]+)\)$", page.read_text(), re.MULTILINE)
     assert len(links) > 5
@@ -53,22 +62,41 @@ def test_readings_name_functions_that_are_there(page):
             (body,) = (node.body for node in body if getattr(node, "name", None) == name)
 
 
-MEASURED = ("## Results", "## Learned proxies", "## What was reproduced", "## The stale observation")
+MEASURED = (
+    "## Results",
+    "## Learned proxies",
+    "## What was reproduced",
+    "## The stale observation",
+)
 UNITS = (
     "environment|gradient|synthetic|real|greedy|fresh|public|training|random|steps?|decisions|episodes?|seeds?|agents?|SEs|RNs|"
     "models|runs|updates|evaluations|generations|commands|pipes|%"
 )
 NOT_MEASURED = [  # what is taken out before numbers are looked for
-    r"<!-- made by: .*? -->\n(?:.+\n)*", MARKED.pattern, r"(?s)```.*?```", r"`[^`]*`", r"!?\[[^\]]*\]\([^)]*\)", r"https?://\S+",
-    r"\b\d+ of \d+ runs", rf"-?\d[\d,.]*[kM]?(?:(?:–|-| to | and | or |, )-?\d[\d,.]*[kM]?)*\s(?:{UNITS})",  # how much was run
-    r"\(-?\d+ (?:is|counts)[^)]*\)", r"\b(?:about|average|return of) -?\d+",  # thresholds, and read off a published figure
-    r"(?i)\bseeds? \d+(?:(?:, | and | to |-)\d+)*", r"\b20[12]\d\b", r"(?:PanFlute|ProcMaze|ButtonGrid) \d",
-]  # fmt: skip
+    r"<!-- made by: .*? -->\n(?:.+\n)*",
+    MARKED.pattern,
+    r"(?s)```.*?```",
+    r"`[^`]*`",
+    r"!?\[[^\]]*\]\([^)]*\)",
+    r"https?://\S+",
+    r"\b\d+ of \d+ runs",
+    # how much was run
+    rf"-?\d[\d,.]*[kM]?(?:(?:–|-| to | and | or |, )-?\d[\d,.]*[kM]?)*\s(?:{UNITS})",
+    r"\(-?\d+ (?:is|counts)[^)]*\)",
+    r"\b(?:about|average|return of) -?\d+",  # thresholds, and read off a published figure
+    r"(?i)\bseeds? \d+(?:(?:, | and | to |-)\d+)*",
+    r"\b20[12]\d\b",
+    r"(?:PanFlute|ProcMaze|ButtonGrid) \d",
+]
 
 
 def measured_parts(text):
     """What stands below the headings of measured results."""
-    return [part for part in re.split(r"^(?=## )", text, flags=re.MULTILINE) if part.startswith(MEASURED)]
+    return [
+        part
+        for part in re.split(r"^(?=## )", text, flags=re.MULTILINE)
+        if part.startswith(MEASURED)
+    ]
 
 
 def bare_numbers(text):
@@ -80,25 +108,54 @@ def bare_numbers(text):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_measured_numbers_name_their_source(page):
-    """Each is in a table that a command makes, or is followed by its source; see lightning_rl/lab/reports/numbers.py."""
+    """Each is in a table that a command makes, or is followed by its source; see
+    lightning_rl/lab/reports/numbers.py.
+    """
     for part in measured_parts(page.read_text()):
         assert bare_numbers(part) == []
 
 
 def test_a_bare_number_is_found():
-    part = "## Results\n\nIt has 96.2 after 1,000 steps, seed 3, [7](x), 5.0<!-- = a mean --> and `8`; then 12.\n"
+    part = (
+        "## Results\n\nIt has 96.2 after 1,000 steps, seed 3, [7](x), 5.0<!-- = a mean --> and "
+        "`8`; then 12.\n"
+    )
     assert bare_numbers(part) == ["96.2", "12"]
 
 
 def test_numbers_are_those_of_their_source(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.csv").write_text("agent,seed,x,curve\nA,1,1.5,3 4\nA,2,2.25,5 7\nB,1,1000,0 0\n")
-    marks = [("0.0", "x sum seed=1..2"), ("0.00", "x mean agent=A"), ("0", "x max"), ("-0.0", "x min agent=A seed=2")]
+    marks = [
+        ("0.0", "x sum seed=1..2"),
+        ("0.00", "x mean agent=A"),
+        ("0", "x max"),
+        ("-0.0", "x min agent=A seed=2"),
+    ]
     marks += [("1,0", "x max agent=B")]
-    text = " ".join(f"{number}<!-- = a.csv {source} -->" for number, source in [*marks, ("5", "curve:2 mean agent=A")])
-    assert re.findall(r"(\S+)<!--", with_numbers(text)) == ["2.2", "1.88", "1000", "2.2", "1,000", "6"]
-    for source in ("a.csv y max", "a.csv x mode", "a.csv x max agent=C", "no.csv x max", "a.csv curve:9 max", "a.csv agent max",
-                   "a.csv x max seed=1..b", "a.csv x max agent=1..2", "a.csv x max z=1..2"):  # fmt: skip
+    text = " ".join(
+        f"{number}<!-- = a.csv {source} -->"
+        for number, source in [*marks, ("5", "curve:2 mean agent=A")]
+    )
+    assert re.findall(r"(\S+)<!--", with_numbers(text)) == [
+        "2.2",
+        "1.88",
+        "1000",
+        "2.2",
+        "1,000",
+        "6",
+    ]
+    for source in (
+        "a.csv y max",
+        "a.csv x mode",
+        "a.csv x max agent=C",
+        "no.csv x max",
+        "a.csv curve:9 max",
+        "a.csv agent max",
+        "a.csv x max seed=1..b",
+        "a.csv x max agent=1..2",
+        "a.csv x max z=1..2",
+    ):
         with pytest.raises(UserError):
             with_numbers(f"5<!-- = {source} -->")
 
@@ -108,16 +165,26 @@ def test_config_tables_have_every_key(name):
     import dataclasses
 
     keys = [row.key for row in config_rows(entry(name))]
-    assert sorted(keys) == sorted(field.name for field in dataclasses.fields(IMPLEMENTATIONS[name].Config))
+    assert sorted(keys) == sorted(
+        field.name for field in dataclasses.fields(IMPLEMENTATIONS[name].Config)
+    )
 
 
 def test_a_row_has_the_value_that_stands_last_and_the_words_that_stand_first():
     rows = {row.key: row for row in config_rows(entry("DDQN"))}
-    assert (rows["gamma"].value, rows["gamma"].explanation, rows["gamma"].source) == ("0.988", "discount", "[S, B]")
+    assert (rows["gamma"].value, rows["gamma"].explanation, rows["gamma"].source) == (
+        "0.988",
+        "discount",
+        "[S, B]",
+    )
     assert rows["tau"].heading == "learning"
     assert list(dict.fromkeys(row.heading for row in rows.values())) == [
-        "budget", "exploration", "learning", "network", "evaluation and checkpoints",
-    ]  # fmt: skip
+        "budget",
+        "exploration",
+        "learning",
+        "network",
+        "evaluation and checkpoints",
+    ]
 
 
 def test_a_config_table_with_what_a_gamename_and_a_preset_change(capsys):
@@ -125,11 +192,22 @@ def test_a_config_table_with_what_a_gamename_and_a_preset_change(capsys):
     assert main(["config", "UDRL", "--gamename", "LunarLander-v3", "--preset", "weighted"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "| key | value | meaning and source |"
-    assert "| `num_updates_per_iter` | `400` | gradient steps of an epoch, or for each steps_per_iter" in "\n".join(lines)
-    found = {line.split("`")[1]: yaml.safe_load(line.split("`")[3]) for line in lines if line.startswith("| `")}
+    assert (
+        "| `num_updates_per_iter` | `400` | gradient steps of an epoch, or for each steps_per_iter"
+        in "\n".join(lines)
+    )
+    found = {
+        line.split("`")[1]: yaml.safe_load(line.split("`")[3])
+        for line in lines
+        if line.startswith("| `")
+    }
     config = run_config(RunOptions("UDRL", "lunarlander", preset="weighted"))
     unknown = config.unread().keys() | config.absent_networks().keys()
-    assert all(getattr(config, key) == value for key, value in found.items() if key not in (*unknown, "critic_hidden"))
+    assert all(
+        getattr(config, key) == value
+        for key, value in found.items()
+        if key not in (*unknown, "critic_hidden")
+    )
     assert any(line.endswith("From `UDRL.presets.weighted` |") for line in lines)
     assert main(["config", "UDRL", "--gamename", "lunarlandr"]) == 2
     assert "did you mean 'lunarlander'?" in capsys.readouterr().err
@@ -140,7 +218,10 @@ def test_refreshing_by_hand(tmp_path, capsys):
     page.write_text("before\n\n<!-- made by: lightning-rl config QL -->\n| stale row |\n\nafter\n")
     assert main(["docs", str(page)]) == 0
     text = page.read_text()
-    assert text.startswith("before\n\n<!-- made by: lightning-rl config QL -->\n| key | default | meaning and source |\n")
+    assert text.startswith(
+        "before\n\n<!-- made by: lightning-rl config QL -->\n| key | default | meaning and source "
+        "|\n"
+    )
     assert text.endswith("|\n\nafter\n")
     assert "stale row" not in text
     assert main(["docs", str(page)]) == 0

@@ -1,4 +1,6 @@
-"""Files are written whole or not at all, grow by whole lines, and are read without waiting for what is no file."""
+"""Files are written whole or not at all, grow by whole lines, and are read without waiting for
+what is no file.
+"""
 
 import ast
 import errno
@@ -24,8 +26,30 @@ EXCEPTIONS = {
     "lab/reproduce/runs.py": "what a run prints, line by line as it comes",
 }
 CHANGES = {
-    *("write_text", "write_bytes", "savefig", "save", "mkdir", "unlink", "rename", "touch", "rmdir", "rmtree", "symlink_to"),
-    *("remove", "truncate", "ftruncate", "makedirs", "link", "tofile", "savez", "copyfile", "copy2"),
+    *(
+        "write_text",
+        "write_bytes",
+        "savefig",
+        "save",
+        "mkdir",
+        "unlink",
+        "rename",
+        "touch",
+        "rmdir",
+        "rmtree",
+        "symlink_to",
+    ),
+    *(
+        "remove",
+        "truncate",
+        "ftruncate",
+        "makedirs",
+        "link",
+        "tofile",
+        "savez",
+        "copyfile",
+        "copy2",
+    ),
 }
 
 
@@ -65,13 +89,25 @@ def test_a_file_is_synced_before_it_gets_its_name_and_its_folder_after(tmp_path,
     monkeypatch.setattr(files, "system", Recorded())
     files.write_text(tmp_path / "a" / "b.txt", "text")
     of_folder = ["open", "fsync"]
-    assert files.system.calls == ["make_folder", *of_folder, "open", "write", "fsync", "rename", *of_folder]
+    assert files.system.calls == [
+        "make_folder",
+        *of_folder,
+        "open",
+        "write",
+        "fsync",
+        "rename",
+        *of_folder,
+    ]
     assert (tmp_path / "a" / "b.txt").read_text() == "text"
 
 
 @pytest.mark.parametrize("call", ["open", "write", "fsync", "rename"])
-@pytest.mark.parametrize(("number", "words"), [(errno.ENOSPC, "the disk is full"), (errno.EIO, "Input/output error")])
-def test_what_the_system_refuses_is_one_line_and_the_old_content_stays(tmp_path, monkeypatch, call, number, words):
+@pytest.mark.parametrize(
+    ("number", "words"), [(errno.ENOSPC, "the disk is full"), (errno.EIO, "Input/output error")]
+)
+def test_what_the_system_refuses_is_one_line_and_the_old_content_stays(
+    tmp_path, monkeypatch, call, number, words
+):
     path = tmp_path / "b.txt"
     files.write_text(path, "old")
     monkeypatch.setattr(files, "system", Failing(call, OSError(number, os.strerror(number))))
@@ -151,7 +187,10 @@ def test_what_killed_writers_left_is_swept_and_nothing_else(tmp_path):
     stale = [tmp_path / f".last.ckpt.{gone.pid}.tmp", tmp_path / f".state.yaml.{os.getpid()}.tmp"]
     stale.append(tmp_path / "recordings" / f".sampled.mp4.{gone.pid}.tmp")
     at_work = tmp_path / f".evaluation.json.{os.getppid()}.tmp"
-    others = [tmp_path / name for name in ("last.ckpt", ".notes.tmp", f".notes.{gone.pid}.tmp", "a.12.tmp")]
+    others = [
+        tmp_path / name
+        for name in ("last.ckpt", ".notes.tmp", f".notes.{gone.pid}.tmp", "a.12.tmp")
+    ]
     elsewhere = tmp_path / f".state.yaml.{10**20}.tmp"  # of no process of this machine
     (tmp_path / "recordings").mkdir()
     files.keep_record(tmp_path)
@@ -191,11 +230,16 @@ def test_appended_lines_follow_the_whole_ones(tmp_path):
     assert path.read_text() == "x,y\n1,2\n5,6\n9,9\n"
 
 
-@pytest.mark.parametrize("foreign", ["", "x", "x,y", "my notes", "my notes\n", "x,z\n1,2\n", "x,y,z\n", "\xff"])
+@pytest.mark.parametrize(
+    "foreign", ["", "x", "x,y", "my notes", "my notes\n", "x,z\n1,2\n", "x,y,z\n", "\xff"]
+)
 def test_a_file_with_another_header_is_left_alone(tmp_path, foreign):
     path = tmp_path / "a.csv"
     path.write_text(foreign)
-    with pytest.raises(UserError, match="not with 'x,y'; name another"), files.appending(path, "x,y", "name another") as table:
+    with (
+        pytest.raises(UserError, match="not with 'x,y'; name another"),
+        files.appending(path, "x,y", "name another") as table,
+    ):
         table.append("1,2\n")
     assert path.read_text() == foreign
     with files.appending(path, "x,y", "", force=True) as table:
@@ -228,7 +272,10 @@ def test_a_refused_line_leaves_the_others(tmp_path, monkeypatch):
 
 def test_two_writers_of_a_table_are_one_too_many(tmp_path):
     path = tmp_path / "a.csv"
-    with files.appending(path, "x", ""), pytest.raises(UserError, match="in use by another process; wait"):
+    with (
+        files.appending(path, "x", ""),
+        pytest.raises(UserError, match="in use by another process; wait"),
+    ):
         files.appending(path, "x", "wait").__enter__()
 
 
@@ -237,14 +284,20 @@ def test_what_is_no_file_is_not_read(tmp_path):
     (tmp_path / "large").write_text("123456")
     (tmp_path / "bytes").write_bytes(b"ab\xff")
     for name, words in (
-        ("pipe", "'.*pipe' is not a file"), ("none", "does not exist"), ("large", "has 6 bytes, the limit is 5"),
-        ("bytes", "byte 2 is not UTF-8"), ("", "is not a file"),
-    ):  # fmt: skip
+        ("pipe", "'.*pipe' is not a file"),
+        ("none", "does not exist"),
+        ("large", "has 6 bytes, the limit is 5"),
+        ("bytes", "byte 2 is not UTF-8"),
+        ("", "is not a file"),
+    ):
         with pytest.raises(UserError, match=f"^note .*{words}"):
             files.read_text(tmp_path / name, "note", limit=5)
     assert files.read_text(tmp_path / "large", "note", limit=6) == "123456"
     assert files.read_text(Path(__file__), "test").startswith('"""Files')
-    with pytest.raises(UserError, match="no plain file"), files.appending(tmp_path / "pipe", "x", ""):
+    with (
+        pytest.raises(UserError, match="no plain file"),
+        files.appending(tmp_path / "pipe", "x", ""),
+    ):
         pass
 
 
@@ -256,13 +309,19 @@ def test_plain_data_comes_back(tmp_path):
 @pytest.mark.parametrize(
     ("parts", "compression", "says"),
     [
-        ({"a": 200, "b": 200, "c": 200}, zipfile.ZIP_DEFLATED, "its parts have 600 bytes, the file "),
+        (
+            {"a": 200, "b": 200, "c": 200},
+            zipfile.ZIP_DEFLATED,
+            "its parts have 600 bytes, the file ",
+        ),
         ({"a": 1, "b": 1, "c": 1, "d": 1}, zipfile.ZIP_STORED, "4 parts, the limit is 3"),
         ({"a/data.pkl": 11}, zipfile.ZIP_STORED, "its structure has 11 bytes, the limit is 10"),
         ({"a": 11, "flipped": 11}, zipfile.ZIP_STORED, "checksum of flipped is wrong"),
     ],
 )
-def test_an_archive_that_is_damaged_or_grows_when_it_is_read_is_refused(tmp_path, monkeypatch, parts, compression, says):
+def test_an_archive_that_is_damaged_or_grows_when_it_is_read_is_refused(
+    tmp_path, monkeypatch, parts, compression, says
+):
     monkeypatch.setattr(files, "ARCHIVE_PARTS", 3)
     monkeypatch.setattr(files, "STRUCTURE_BYTES", 10)
     path = tmp_path / "a.pt"
@@ -280,24 +339,43 @@ def changes_files(call):
     whose = getattr(getattr(call.func, "value", None), "id", "")
     first = call.args[0] if call.args else None
     if name in ("open", "fdopen"):
-        texts = [part.value for part in (*call.args[:2], *(k.value for k in call.keywords)) if isinstance(part, ast.Constant)]
-        return (whose == "os" and name == "open") or any(re.fullmatch("[rbt]*[wax+][rwbt+]*", str(text)) for text in texts)
+        texts = [
+            part.value
+            for part in (*call.args[:2], *(k.value for k in call.keywords))
+            if isinstance(part, ast.Constant)
+        ]
+        return (whose == "os" and name == "open") or any(
+            re.fullmatch("[rbt]*[wax+][rwbt+]*", str(text)) for text in texts
+        )
     if name == "replace":  # Path's; a text's has two arguments, dataclasses' has names
         return (len(call.args) == 1 and not call.keywords) or whose == "os"
     if name in ("to_csv", "rename"):  # not those of a table that stays in memory
         return bool(call.args)
-    if not isinstance(call.func, ast.Attribute) or getattr(first, "id", "") == "content":  # bytes in memory
+    if (
+        not isinstance(call.func, ast.Attribute) or getattr(first, "id", "") == "content"
+    ):  # bytes in memory
         return False
     return name in CHANGES and (name not in ("save", "remove") or whose in ("torch", "np", "os"))
 
 
 @pytest.mark.parametrize(
     ("code", "expected"),
-    [("path.open('w')", True), ("path.open()", False), ("open(path, mode='a+b')", True), ("os.open(path, 0)", True),
-     ("path.write_text(text)", True), ("write_text(path, text)", False), ("figure.savefig(f'{out}.png')", True),
-     ("figure.savefig(content)", False), ("table.to_csv(path)", True), ("table.to_csv(index=False)", False),
-     ("path.replace(other)", True), ("text.replace('a', 'b')", False), ("torch.save(x, path)", True)],
-)  # fmt: skip
+    [
+        ("path.open('w')", True),
+        ("path.open()", False),
+        ("open(path, mode='a+b')", True),
+        ("os.open(path, 0)", True),
+        ("path.write_text(text)", True),
+        ("write_text(path, text)", False),
+        ("figure.savefig(f'{out}.png')", True),
+        ("figure.savefig(content)", False),
+        ("table.to_csv(path)", True),
+        ("table.to_csv(index=False)", False),
+        ("path.replace(other)", True),
+        ("text.replace('a', 'b')", False),
+        ("torch.save(x, path)", True),
+    ],
+)
 def test_writing_is_seen(code, expected):
     assert changes_files(ast.parse(code).body[0].value) is expected
 
@@ -306,10 +384,11 @@ def test_nothing_else_in_the_package_writes_files():
     package = ROOT / "lightning_rl"
     found = {
         str(path.relative_to(package)): [
-            f"line {node.lineno}" for node in ast.walk(ast.parse(path.read_text()))
+            f"line {node.lineno}"
+            for node in ast.walk(ast.parse(path.read_text()))
             if isinstance(node, ast.Call) and changes_files(node)
         ]
         for path in sorted(package.rglob("*.py"))
-    }  # fmt: skip
+    }
     assert {name: lines for name, lines in found.items() if lines and name not in EXCEPTIONS} == {}
     assert [name for name in EXCEPTIONS if not found[name]] == []  # each exception is still one

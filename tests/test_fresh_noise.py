@@ -43,5 +43,7 @@ class Still(torch.nn.Module):
 
 def test_an_episode_of_200_steps_has_200_actions():
     spec = env_spec("pendulum")
-    (episode,) = Player(spec, Policy(Still(), distribution_for(True), 1)).play([Request("long", 9, "sampled")])
+    (episode,) = Player(spec, Policy(Still(), distribution_for(True), 1)).play(
+        [Request("long", 9, "sampled")]
+    )
     assert len(np.unique(episode.action)) == episode.length == 200

@@ -59,7 +59,11 @@ class Epochs(Callback):
 def process_state():
     handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     level = logging.getLogger("pytorch_lightning").level
-    flags = (torch.get_num_threads(), torch.are_deterministic_algorithms_enabled(), torch.is_grad_enabled())
+    flags = (
+        torch.get_num_threads(),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_grad_enabled(),
+    )
     return flags, handlers, level, list(warnings.filters), threading.excepthook, sys.excepthook
 
 
@@ -73,14 +77,22 @@ def test_training_changes_nothing_in_the_process(tmp_path):
 @pytest.mark.parametrize("several", [False, True])
 def test_classes_of_the_package_lightning_are_told_of_the_other(what, several, tmp_path):
     other = type("EarlyStopping", (), {"__module__": "lightning.pytorch.callbacks"})()
-    with pytest.raises(UserError, match="EarlyStopping is of the package lightning; import it from pytorch_lightning"):
-        lightning_rl.train("AAC", "cartpole", logdir=tmp_path, **{what: [other] if several else other})
+    with pytest.raises(
+        UserError,
+        match="EarlyStopping is of the package lightning; import it from pytorch_lightning",
+    ):
+        lightning_rl.train(
+            "AAC", "cartpole", logdir=tmp_path, **{what: [other] if several else other}
+        )
 
 
 class Dice(gymnasium.Env):
     """Draws from every global generator."""
 
-    observation_space, action_space = gymnasium.spaces.Box(-9, 9, (3,), np.float32), gymnasium.spaces.Discrete(2)
+    observation_space, action_space = (
+        gymnasium.spaces.Box(-9, 9, (3,), np.float32),
+        gymnasium.spaces.Discrete(2),
+    )
 
     def reset(self, *, seed=None, options=None):
         self.left = random.randint(3, 9)
@@ -97,12 +109,18 @@ class Dice(gymnasium.Env):
     ("name", "num_seeds", "other_way"),
     [("UDRL", 1, {"num_workers": 1}), ("DDQN", 1, {"simulator": "processes"}), ("DDQN", 2, {})],
 )
-def test_who_draws_from_global_generators_is_reproducible_and_the_users_are_left_alone(name, num_seeds, other_way, tmp_path):
+def test_who_draws_from_global_generators_is_reproducible_and_the_users_are_left_alone(
+    name, num_seeds, other_way, tmp_path
+):
     lightning_rl.register_env("dice", Dice, horizon=20)
     settings = {**tiny(name), "max_epochs": 3, "checkpoint_interval": 1, "num_seeds": num_seeds}
     state = [random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()]
     first = lightning_rl.train(name, "dice", logdir=tmp_path / "first", **settings)
-    assert state == [random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()]
+    assert state == [
+        random.getstate(),
+        np.random.get_state()[1].tolist(),
+        torch.get_rng_state().tolist(),
+    ]
     random.seed(1)
     np.random.seed(1)
     settings |= {**other_way, "logdir": tmp_path / "other"}
@@ -114,14 +132,38 @@ def test_who_draws_from_global_generators_is_reproducible_and_the_users_are_left
 
 CLUSTERS = {
     "nonsense": {"RANK": "", "LOCAL_RANK": "x", "WORLD_SIZE": "-1"},
-    "sbatch": {"SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "train", "SLURM_NTASKS": "4", "SLURM_PROCID": "0"},
-    "srun": {"SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "train", "SLURM_NTASKS": "4", "SLURM_NTASKS_PER_NODE": "4",
-             "SLURM_PROCID": "3", "SLURM_LOCALID": "3", "SLURM_NODEID": "0"},
-    "torchrun": {"RANK": "3", "LOCAL_RANK": "3", "WORLD_SIZE": "4", "GROUP_RANK": "0", "TORCHELASTIC_RUN_ID": "7",
-                 "MASTER_ADDR": "elsewhere", "MASTER_PORT": "1"},
-    "lsf": {"LSB_JOBID": "7", "LSB_DJOB_RANKFILE": "none", "JSM_NAMESPACE_RANK": "3", "JSM_NAMESPACE_SIZE": "4",
-            "JSM_NAMESPACE_LOCAL_RANK": "3"},
-}  # fmt: skip
+    "sbatch": {
+        "SLURM_JOB_ID": "7",
+        "SLURM_JOB_NAME": "train",
+        "SLURM_NTASKS": "4",
+        "SLURM_PROCID": "0",
+    },
+    "srun": {
+        "SLURM_JOB_ID": "7",
+        "SLURM_JOB_NAME": "train",
+        "SLURM_NTASKS": "4",
+        "SLURM_NTASKS_PER_NODE": "4",
+        "SLURM_PROCID": "3",
+        "SLURM_LOCALID": "3",
+        "SLURM_NODEID": "0",
+    },
+    "torchrun": {
+        "RANK": "3",
+        "LOCAL_RANK": "3",
+        "WORLD_SIZE": "4",
+        "GROUP_RANK": "0",
+        "TORCHELASTIC_RUN_ID": "7",
+        "MASTER_ADDR": "elsewhere",
+        "MASTER_PORT": "1",
+    },
+    "lsf": {
+        "LSB_JOBID": "7",
+        "LSB_DJOB_RANKFILE": "none",
+        "JSM_NAMESPACE_RANK": "3",
+        "JSM_NAMESPACE_SIZE": "4",
+        "JSM_NAMESPACE_LOCAL_RANK": "3",
+    },
+}
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS)
@@ -131,13 +173,17 @@ def test_a_run_is_one_process_whatever_a_cluster_says(cluster, tmp_path, monkeyp
     monkeypatch.setattr(rank_zero_only, "rank", 3)  # as Lightning reads it from these variables
     environment = dict(os.environ)
     run = lightning_rl.train("AAC", "cartpole", logdir=tmp_path, **tiny("AAC"))
-    run = lightning_rl.train("AAC", "cartpole", logdir=tmp_path, resume=True, **tiny("AAC", max_epochs=3))
+    run = lightning_rl.train(
+        "AAC", "cartpole", logdir=tmp_path, resume=True, **tiny("AAC", max_epochs=3)
+    )
     assert read_scalar(run.path, "rollout/return_mean").value.size == 3
     assert environment == dict(os.environ)
     assert rank_zero_only.rank == 3
 
 
-def test_lightning_has_nothing_to_say_about_how_checkpoints_are_saved(tmp_path, caplog, monkeypatch):
+def test_lightning_has_nothing_to_say_about_how_checkpoints_are_saved(
+    tmp_path, caplog, monkeypatch
+):
     monkeypatch.setattr(logging.getLogger("pytorch_lightning"), "propagate", True)
     with caplog.at_level(logging.INFO, logger="pytorch_lightning"):
         run = lightning_rl.train("QL", "cliff", logdir=tmp_path, **tiny("QL"))
@@ -149,15 +195,22 @@ def test_lightning_has_nothing_to_say_about_how_checkpoints_are_saved(tmp_path, 
 def test_training_gives_a_run_and_takes_callbacks_and_loggers(tmp_path):
     seen = Epochs()
     logger = CSVLogger(tmp_path / "csv")
-    run = lightning_rl.train("UDRL", "cartpole", seed=3, logdir=tmp_path, callbacks=seen, logger=logger, **tiny("UDRL"))
+    run = lightning_rl.train(
+        "UDRL", "cartpole", seed=3, logdir=tmp_path, callbacks=seen, logger=logger, **tiny("UDRL")
+    )
     assert isinstance(run, lightning_rl.Run)
     assert seen.count == 2
     assert run.path == tmp_path / "cartpole" / "default" / "UDRL" / "seed_3"
     assert (run.path / "last.ckpt").is_file()
-    assert run.metrics["eval/return_mean"] == pytest.approx(float(run.trainer.callback_metrics["eval/return_mean"]))
+    assert run.metrics["eval/return_mean"] == pytest.approx(
+        float(run.trainer.callback_metrics["eval/return_mean"])
+    )
     assert run.method.seed == 3
     logger.save()
-    assert "train/policy_loss" in (tmp_path / "csv" / "lightning_logs" / "version_0" / "metrics.csv").read_text()
+    assert (
+        "train/policy_loss"
+        in (tmp_path / "csv" / "lightning_logs" / "version_0" / "metrics.csv").read_text()
+    )
     assert not (run.path / "logger").exists()
 
 
@@ -179,12 +232,22 @@ def tiny_method(name):
 
 def trainer(folder, epochs):
     quiet = {"enable_progress_bar": False, "enable_model_summary": False}
-    return Trainer(max_epochs=epochs, logger=CSVLogger(folder), default_root_dir=folder, log_every_n_steps=1, **quiet)
+    return Trainer(
+        max_epochs=epochs,
+        logger=CSVLogger(folder),
+        default_root_dir=folder,
+        log_every_n_steps=1,
+        **quiet,
+    )
 
 
 def test_a_plain_trainer_resumes_without_nonsense_and_its_logger_has_the_config(plain):
     path, folder, warned = plain
-    assert not [message for message in warned if "transfer_batch_to_device" in message or "log_every_n_steps" in message]
+    assert not [
+        message
+        for message in warned
+        if "transfer_batch_to_device" in message or "log_every_n_steps" in message
+    ]
     record = yaml.safe_load((folder / "lightning_logs" / "version_0" / "hparams.yaml").read_text())
     assert record["implementation"] == "UDRL"
     assert record["config"]["hidden"] == [8, 8]
@@ -193,13 +256,26 @@ def test_a_plain_trainer_resumes_without_nonsense_and_its_logger_has_the_config(
     assert method.trainer.current_epoch == 3
 
 
-@pytest.mark.parametrize(("where", "value", "named"), [
-    (("state_dict", "env_steps"), torch.tensor(-5), "state_dict.env_steps: numbers from -5"),
-    (("UpsideDownRollouts", "epoch"), 1, "UpsideDownRollouts.epoch: 1, expected a whole number from 2"),
-    (("optimizer_states", 1, "param_groups", 0, "lr"), "x", "lr: 'x'"),
-    (("hyper_parameters", "implementation"), "RCP-A", "hyper_parameters.implementation: 'RCP-A', expected 'UDRL'"),
-])  # fmt: skip
-def test_a_plain_trainer_refuses_a_damaged_checkpoint_in_one_line(plain, tmp_path, where, value, named):
+@pytest.mark.parametrize(
+    ("where", "value", "named"),
+    [
+        (("state_dict", "env_steps"), torch.tensor(-5), "state_dict.env_steps: numbers from -5"),
+        (
+            ("UpsideDownRollouts", "epoch"),
+            1,
+            "UpsideDownRollouts.epoch: 1, expected a whole number from 2",
+        ),
+        (("optimizer_states", 1, "param_groups", 0, "lr"), "x", "lr: 'x'"),
+        (
+            ("hyper_parameters", "implementation"),
+            "RCP-A",
+            "hyper_parameters.implementation: 'RCP-A', expected 'UDRL'",
+        ),
+    ],
+)
+def test_a_plain_trainer_refuses_a_damaged_checkpoint_in_one_line(
+    plain, tmp_path, where, value, named
+):
     content = torch.load(plain[0], weights_only=True)
     *way, key = where
     place = content
@@ -208,43 +284,74 @@ def test_a_plain_trainer_refuses_a_damaged_checkpoint_in_one_line(plain, tmp_pat
     place[key] = value
     torch.save(content, tmp_path / "bad.ckpt")
     method = lightning_rl.UDRL("cartpole", **tiny_method("UDRL"))
-    before = {name: value.clone() for name, value in method.state_dict().items() if isinstance(value, torch.Tensor)}
+    before = {
+        name: value.clone()
+        for name, value in method.state_dict().items()
+        if isinstance(value, torch.Tensor)
+    }
     with pytest.raises(UserError) as caught:
-        trainer(tmp_path, 3).fit(method, datamodule=method.rollouts(), ckpt_path=tmp_path / "bad.ckpt")
+        trainer(tmp_path, 3).fit(
+            method, datamodule=method.rollouts(), ckpt_path=tmp_path / "bad.ckpt"
+        )
     assert named in str(caught.value)
     assert "\n" not in str(caught.value)
     assert all(torch.equal(value, method.state_dict()[name]) for name, value in before.items())
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({"implementation": "UDLR"}, "did you mean 'UDRL'"), ({"lr": 1.0}, "did you mean 'learning_rate'"),
-    ({"gamename": "cartpol"}, "did you mean 'cartpole'"), ({"num_seeds": 2}, "trains one seed at a time"),
-    ({"exp_name": "../up"}, "--exp_name '../up' is not a folder name"), ({"exp_name": ""}, "'' is not a folder name"),
-    ({"executor": "ray"}, "--executor ray: UDRL evaluates no population"),
-    ({"executor": "rya"}, "--executor 'rya' is unknown; did you mean 'ray'"),
-    ({"accelerator": "cuda"}, "--accelerator 'cuda' is unknown; choose one of: cpu, gpu, auto"),
-    ({"seed": -1}, "--seed -1: it must be a whole number from 0 to 4,294,967,295"), ({"seed": 2**40}, "1099511627776: it must"),
-    ({"seed": 2.5}, "--seed 2.5: it must be a whole number"), ({"seed": True}, "--seed True: it must be a whole number"),
-    ({"num_seeds": 0}, "--num_seeds 0: it must be a whole number from 1 to 256"),
-    ({"seed": 2**32 - 1, "num_seeds": 2}, "--seed 4294967295 --num_seeds 2: the last seed is beyond"),
-    ({"num_workers": -1}, "--num_workers -1: it must be a whole number"), ({"num_workers": "2"}, "'2': it must be a whole"),
-    ({"num_workers": 9999}, "9999 workers on .* cores"), ({"recording_epoch_interval": 0}, "must be 1 or more, or -1 for never"),
-    ({"resume": True, "reload": "UDRL-lunarlander"}, "--resume and --reload exclude each other: .*; leave one out"),
-    ({"resume": True, "checkpoint": False}, "--resume and --no_checkpoint exclude each other"),
-    ({"stop_evaluations": 2}, "--stop_evaluations goes with --stop_return"), ({"stop_return": "2"}, "'2': it must be a finite"),
-    ({"reload": "RCP-A-lunarlandr"}, "did you mean 'RCP-A-lunarlander'"), ({"reload": "nowhere"}, "'nowhere' does not exist"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"implementation": "UDLR"}, "did you mean 'UDRL'"),
+        ({"lr": 1.0}, "did you mean 'learning_rate'"),
+        ({"gamename": "cartpol"}, "did you mean 'cartpole'"),
+        ({"num_seeds": 2}, "trains one seed at a time"),
+        ({"exp_name": "../up"}, "--exp_name '../up' is not a folder name"),
+        ({"exp_name": ""}, "'' is not a folder name"),
+        ({"executor": "ray"}, "--executor ray: UDRL evaluates no population"),
+        ({"executor": "rya"}, "--executor 'rya' is unknown; did you mean 'ray'"),
+        ({"accelerator": "cuda"}, "--accelerator 'cuda' is unknown; choose one of: cpu, gpu, auto"),
+        ({"seed": -1}, "--seed -1: it must be a whole number from 0 to 4,294,967,295"),
+        ({"seed": 2**40}, "1099511627776: it must"),
+        ({"seed": 2.5}, "--seed 2.5: it must be a whole number"),
+        ({"seed": True}, "--seed True: it must be a whole number"),
+        ({"num_seeds": 0}, "--num_seeds 0: it must be a whole number from 1 to 256"),
+        (
+            {"seed": 2**32 - 1, "num_seeds": 2},
+            "--seed 4294967295 --num_seeds 2: the last seed is beyond",
+        ),
+        ({"num_workers": -1}, "--num_workers -1: it must be a whole number"),
+        ({"num_workers": "2"}, "'2': it must be a whole"),
+        ({"num_workers": 9999}, "9999 workers on .* cores"),
+        ({"recording_epoch_interval": 0}, "must be 1 or more, or -1 for never"),
+        (
+            {"resume": True, "reload": "UDRL-lunarlander"},
+            "--resume and --reload exclude each other: .*; leave one out",
+        ),
+        ({"resume": True, "checkpoint": False}, "--resume and --no_checkpoint exclude each other"),
+        ({"stop_evaluations": 2}, "--stop_evaluations goes with --stop_return"),
+        ({"stop_return": "2"}, "'2': it must be a finite"),
+        ({"reload": "RCP-A-lunarlandr"}, "did you mean 'RCP-A-lunarlander'"),
+        ({"reload": "nowhere"}, "'nowhere' does not exist"),
+    ],
+)
 def test_what_cannot_be_is_an_error_of_one_line(tmp_path, options, message):
     with pytest.raises(UserError, match=message) as caught:
-        lightning_rl.train(**{"implementation": "UDRL", "gamename": "cartpole", "logdir": tmp_path, **options})
+        lightning_rl.train(
+            **{"implementation": "UDRL", "gamename": "cartpole", "logdir": tmp_path, **options}
+        )
     assert "\n" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("name", "gamename", "command"), [
-    ("UDRL", "cartpole", {"return": 20.0, "horizon": 25.0}), ("RCP-A", "pendulum", {"advantage": 1.5}), ("AAC", "cartpole", {}),
-    ("DDQN", "cartpole", {}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "gamename", "command"),
+    [
+        ("UDRL", "cartpole", {"return": 20.0, "horizon": 25.0}),
+        ("RCP-A", "pendulum", {"advantage": 1.5}),
+        ("AAC", "cartpole", {}),
+        ("DDQN", "cartpole", {}),
+    ],
+)
 def test_a_loaded_agent_plays_the_episodes_of_an_evaluation(tmp_path, name, gamename, command):
     """Step by step, by the rewards that it is told, in the environment that users make."""
     run = lightning_rl.train(name, gamename, logdir=tmp_path, **tiny(name, chunk_size=1))
@@ -264,7 +371,9 @@ def test_a_loaded_agent_plays_the_episodes_of_an_evaluation(tmp_path, name, game
                 rewards.append(reward)
                 over = terminated or truncated
             assert len(rewards) == report[mode]["lengths"][k]
-            assert np.float32(rewards).sum(dtype=np.float64) == pytest.approx(report[mode]["returns"][k], abs=1e-6)
+            assert np.float32(rewards).sum(dtype=np.float64) == pytest.approx(
+                report[mode]["returns"][k], abs=1e-6
+            )
 
 
 def an_agent():
@@ -274,60 +383,183 @@ def an_agent():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: an_agent().act((np.zeros(8), {})), "obs is no array of numbers; give what env.reset()[0] or env"),
-        (lambda: an_agent().act(np.zeros(3)), "obs has 3 numbers; an observation of 'lunarlander' has 8, see make_env"),
-        (lambda: an_agent().act(torch.zeros(8, requires_grad=True)), "obs is no array of numbers; give what env.reset"),
-        (lambda: an_agent().act(np.full(8, np.nan)), "every number must be finite; see what the environment gives"),
-        (lambda: an_agent().act(np.full(8, -np.inf)), "every number must be finite; see what the environment gives"),
-        (lambda: an_agent().act(np.zeros(8), float("nan")), "reward nan: it must be a finite number"),
+        (
+            lambda: an_agent().act((np.zeros(8), {})),
+            "obs is no array of numbers; give what env.reset()[0] or env",
+        ),
+        (
+            lambda: an_agent().act(np.zeros(3)),
+            "obs has 3 numbers; an observation of 'lunarlander' has 8, see make_env",
+        ),
+        (
+            lambda: an_agent().act(torch.zeros(8, requires_grad=True)),
+            "obs is no array of numbers; give what env.reset",
+        ),
+        (
+            lambda: an_agent().act(np.full(8, np.nan)),
+            "every number must be finite; see what the environment gives",
+        ),
+        (
+            lambda: an_agent().act(np.full(8, -np.inf)),
+            "every number must be finite; see what the environment gives",
+        ),
+        (
+            lambda: an_agent().act(np.zeros(8), float("nan")),
+            "reward nan: it must be a finite number",
+        ),
         (lambda: an_agent().act(np.full(8, "1")), "obs is no array of numbers"),
         (lambda: an_agent().act(np.zeros(8, complex)), "obs is no array of numbers"),
         (lambda: an_agent().act(np.zeros(8, "datetime64[s]")), "obs is no array of numbers"),
-        (lambda: an_agent().act(np.zeros((2, 4))), "obs has the shape (2, 4); an observation of 'lunarlander' has (8,)"),
-        (lambda: an_agent().act(np.zeros(8), "x"), "reward 'x': it must be a finite number of at most 1e+15"),
-        (lambda: an_agent().act(np.zeros(8), np.ones(2)), "reward array([1., 1.]): it must be a finite number"),
+        (
+            lambda: an_agent().act(np.zeros((2, 4))),
+            "obs has the shape (2, 4); an observation of 'lunarlander' has (8,)",
+        ),
+        (
+            lambda: an_agent().act(np.zeros(8), "x"),
+            "reward 'x': it must be a finite number of at most 1e+15",
+        ),
+        (
+            lambda: an_agent().act(np.zeros(8), np.ones(2)),
+            "reward array([1., 1.]): it must be a finite number",
+        ),
         (lambda: an_agent().act(np.zeros(8), 10**400), "it must be a finite number"),
         (lambda: an_agent().reset(greedy="yes"), "greedy 'yes': it must be True or False"),
         (lambda: an_agent().reset(command=[]), "command []: give numbers by name"),
-        (lambda: lightning_rl.LoadedAgent(3), "LoadedAgent(3): give a method; lightning_rl.load takes checkpoints"),
-        (lambda: lightning_rl.load("x" * 5000), "cannot be a path: it takes printable characters, at most 4096 bytes"),
-        (lambda: lightning_rl.load("DDQN-cartpole", networks=3), "networks: 3, expected a dict by name"),
-        (lambda: lightning_rl.load_proxy(None), "proxy None: give the path of a proxy.pt, or the name of a proxy"),
+        (
+            lambda: lightning_rl.LoadedAgent(3),
+            "LoadedAgent(3): give a method; lightning_rl.load takes checkpoints",
+        ),
+        (
+            lambda: lightning_rl.load("x" * 5000),
+            "cannot be a path: it takes printable characters, at most 4096 bytes",
+        ),
+        (
+            lambda: lightning_rl.load("DDQN-cartpole", networks=3),
+            "networks: 3, expected a dict by name",
+        ),
+        (
+            lambda: lightning_rl.load_proxy(None),
+            "proxy None: give the path of a proxy.pt, or the name of a proxy",
+        ),
         (lambda: lightning_rl.load_proxy("SE-CartPole-v0", 3), "gamename 3: give its name"),
         (lambda: lightning_rl.make_env(None), "gamename None: give its name"),
-        (lambda: lightning_rl.make_env("cartpole", "yes"), "render 'yes': it must be True or False"),
-        (lambda: lightning_rl.train("UDRL", "cartpole", callbacks=print), "give Lightning callbacks, e.g."),
-        (lambda: lightning_rl.train("UDRL", "cartpole", resume="no"), "resume 'no': it must be True or False"),
-        (lambda: lightning_rl.train("UDRL", "cartpole", stop_return=10**400), "it must be a finite number, e.g. 250"),
-        (lambda: lightning_rl.UDRL("cartpole", config="x"), "config 'x': give a dict of keys and values"),
+        (
+            lambda: lightning_rl.make_env("cartpole", "yes"),
+            "render 'yes': it must be True or False",
+        ),
+        (
+            lambda: lightning_rl.train("UDRL", "cartpole", callbacks=print),
+            "give Lightning callbacks, e.g.",
+        ),
+        (
+            lambda: lightning_rl.train("UDRL", "cartpole", resume="no"),
+            "resume 'no': it must be True or False",
+        ),
+        (
+            lambda: lightning_rl.train("UDRL", "cartpole", stop_return=10**400),
+            "it must be a finite number, e.g. 250",
+        ),
+        (
+            lambda: lightning_rl.UDRL("cartpole", config="x"),
+            "config 'x': give a dict of keys and values",
+        ),
         (lambda: lightning_rl.UDRL("cartpole", preset=3), "preset 3: give its name"),
-        (lambda: lightning_rl.PolicyGradient("cartpole", implementation=3), "implementation 3: give its name"),
-        (lambda: lightning_rl.register_env("mine", "CartPole-v1", sparse="no"), "sparse 'no': it must be True or False"),
-        (lambda: lightning_rl.register_method("RCP-A")(3), "register_method decorates a class of lightning_rl's Method, not 3"),
-        (lambda: lightning_rl.register_method("a", configs=3), "register_method: configs 3: give a path"),
-        (lambda: lightning_rl.register_agent("a", 3, {}), "config 3 is no schema; give a pydantic dataclass"),
+        (
+            lambda: lightning_rl.PolicyGradient("cartpole", implementation=3),
+            "implementation 3: give its name",
+        ),
+        (
+            lambda: lightning_rl.register_env("mine", "CartPole-v1", sparse="no"),
+            "sparse 'no': it must be True or False",
+        ),
+        (
+            lambda: lightning_rl.register_method("RCP-A")(3),
+            "register_method decorates a class of lightning_rl's Method, not 3",
+        ),
+        (
+            lambda: lightning_rl.register_method("a", configs=3),
+            "register_method: configs 3: give a path",
+        ),
+        (
+            lambda: lightning_rl.register_agent("a", 3, {}),
+            "config 3 is no schema; give a pydantic dataclass",
+        ),
         (lambda: lightning_rl.train("VPG", "cartpole", lr=1), "lrl.train: unknown key 'lr'"),
-        (lambda: an_agent().reset(command=1.5), "command 1.5: give numbers by name, e.g. {'return': 150}"),
-        (lambda: an_agent().reset(command={"advantage": "x"}), "command {'advantage': 'x'}: give numbers by name"),
-        (lambda: lightning_rl.load(3), "load 3: give the path of a checkpoint or of a run directory, or the name of an agent"),
-        (lambda: lightning_rl.RCPA(3), "gamename 3: give its name, e.g. 'CartPole-v1', or register_env one of yours"),
+        (
+            lambda: an_agent().reset(command=1.5),
+            "command 1.5: give numbers by name, e.g. {'return': 150}",
+        ),
+        (
+            lambda: an_agent().reset(command={"advantage": "x"}),
+            "command {'advantage': 'x'}: give numbers by name",
+        ),
+        (
+            lambda: lightning_rl.load(3),
+            "load 3: give the path of a checkpoint or of a run directory, or the name of an agent",
+        ),
+        (
+            lambda: lightning_rl.RCPA(3),
+            "gamename 3: give its name, e.g. 'CartPole-v1', or register_env one of yours",
+        ),
         (lambda: lightning_rl.train("RCP-A", 3), "gamename 3: give its name, e.g. 'CartPole-v1'"),
-        (lambda: lightning_rl.train("UDRL", "cartpole", exp_name=3), "exp_name 3: give its name, e.g. 'default'"),
-        (lambda: lightning_rl.train("UDRL", "cartpole", preset=3), "preset 3: give its name, e.g. 'tuned'"),
-        (lambda: lightning_rl.train("UDRL", "cartpole", config="x"), "config 'x': give a dict of keys and values"),
-        (lambda: lightning_rl.train("UDRL", "cartpole", logdir=3), "--logdir 3: give a path, e.g. 'exp_dir'"),
-        (lambda: lightning_rl.train("UDRL", "cartpole", reload=3), "--reload 3: give a path, e.g. 'exp_dir'"),
-        (lambda: lightning_rl.train(lightning_rl.RCPA, "cartpole"), "RCPA'>: give its name, e.g. 'RCP-A'"),
-        (lambda: lightning_rl.train("RCP-A", "cartpole", gamm=0.9), "unknown key 'gamm'; did you mean 'gamma'?"),
-        (lambda: lightning_rl.train("RCP-A", "cartpole", logger=None), "logger None: give Lightning loggers"),
-        (lambda: lightning_rl.train("RCP-A", "cartpole", logger=[True]), "logger [True]: give Lightning loggers"),
-        (lambda: lightning_rl.evaluate(3), "evaluate(3): give a path, a method, or an agent or run that has one"),
+        (
+            lambda: lightning_rl.train("UDRL", "cartpole", exp_name=3),
+            "exp_name 3: give its name, e.g. 'default'",
+        ),
+        (
+            lambda: lightning_rl.train("UDRL", "cartpole", preset=3),
+            "preset 3: give its name, e.g. 'tuned'",
+        ),
+        (
+            lambda: lightning_rl.train("UDRL", "cartpole", config="x"),
+            "config 'x': give a dict of keys and values",
+        ),
+        (
+            lambda: lightning_rl.train("UDRL", "cartpole", logdir=3),
+            "--logdir 3: give a path, e.g. 'exp_dir'",
+        ),
+        (
+            lambda: lightning_rl.train("UDRL", "cartpole", reload=3),
+            "--reload 3: give a path, e.g. 'exp_dir'",
+        ),
+        (
+            lambda: lightning_rl.train(lightning_rl.RCPA, "cartpole"),
+            "RCPA'>: give its name, e.g. 'RCP-A'",
+        ),
+        (
+            lambda: lightning_rl.train("RCP-A", "cartpole", gamm=0.9),
+            "unknown key 'gamm'; did you mean 'gamma'?",
+        ),
+        (
+            lambda: lightning_rl.train("RCP-A", "cartpole", logger=None),
+            "logger None: give Lightning loggers",
+        ),
+        (
+            lambda: lightning_rl.train("RCP-A", "cartpole", logger=[True]),
+            "logger [True]: give Lightning loggers",
+        ),
+        (
+            lambda: lightning_rl.evaluate(3),
+            "evaluate(3): give a path, a method, or an agent or run that has one",
+        ),
         (lambda: an_agent().reset(command={1: 2}), "command {1: 2}: give numbers by name"),
         (lambda: an_agent().reset(seed="x"), "seed 'x': it must be a whole number"),
-        (lambda: lightning_rl.train("RCP-A", "cartpole", logger="tb"), "logger 'tb': give Lightning loggers, e.g. CSV"),
-        (lambda: lightning_rl.train("RCP-A", "cartpole", num_worker=0), "option 'num_worker'; did you mean 'num_workers'?"),
-        (lambda: lightning_rl.train("RCP-A", "cartpole", resum=True), "unknown option 'resum'; did you mean 'resume'?"),
-        (lambda: lightning_rl.train("RCP-A", "cartpole", learning_rat=1), "'learning_rat'; did you mean 'learning_rate'?"),
+        (
+            lambda: lightning_rl.train("RCP-A", "cartpole", logger="tb"),
+            "logger 'tb': give Lightning loggers, e.g. CSV",
+        ),
+        (
+            lambda: lightning_rl.train("RCP-A", "cartpole", num_worker=0),
+            "option 'num_worker'; did you mean 'num_workers'?",
+        ),
+        (
+            lambda: lightning_rl.train("RCP-A", "cartpole", resum=True),
+            "unknown option 'resum'; did you mean 'resume'?",
+        ),
+        (
+            lambda: lightning_rl.train("RCP-A", "cartpole", learning_rat=1),
+            "'learning_rat'; did you mean 'learning_rate'?",
+        ),
     ],
 )
 def test_mistakes_in_python_are_told_with_the_remedy(call, message, tmp_path, monkeypatch):
@@ -341,12 +573,16 @@ def test_short_names_and_paths_as_text_are_understood_as_on_the_command_line(tmp
     first = lightning_rl.train("VPG", "cartpole", logdir=str(tmp_path), **tiny("REINFORCE"))
     assert first.path == tmp_path / "cartpole" / "default" / "REINFORCE" / "seed_25"
     last = str(first.path / "last.ckpt")
-    again = lightning_rl.train("vpg", "cartpole", seed=1, logdir=tmp_path, reload=last, **tiny("REINFORCE"))
+    again = lightning_rl.train(
+        "vpg", "cartpole", seed=1, logdir=tmp_path, reload=last, **tiny("REINFORCE")
+    )
     assert again.method.implementation == "REINFORCE"
 
 
 def test_a_tuple_is_a_list(tmp_path):
-    run = lightning_rl.train("VPG", "cartpole", logdir=tmp_path, **{**tiny("REINFORCE"), "hidden": (8,), "max_epochs": 1})
+    run = lightning_rl.train(
+        "VPG", "cartpole", logdir=tmp_path, **{**tiny("REINFORCE"), "hidden": (8,), "max_epochs": 1}
+    )
     assert run.method.hparams["config"]["hidden"] == [8]
 
 
@@ -356,11 +592,18 @@ def test_an_agent_of_another_action_box_is_refused_wherever_it_is_used(tmp_path,
     run = lightning_rl.train("REINFORCE", "pump", **options)
     assert lightning_rl.load(run.path).method.hparams["action_box"] == [[-1.0], [2.0]]
     lightning_rl.register_env("pump", Pump, horizon=5, kwargs={"high": 1.0})
-    told = r"its actions are within \[\[-1.0\], \[2.0\]\].*, those of gamename 'pump' are within \[\[-1.0\], \[1.0\]\]"
+    told = (
+        r"its actions are within \[\[-1.0\], \[2.0\]\].*, those of gamename 'pump' are within "
+        r"\[\[-1.0\], \[1.0\]\]"
+    )
     for use in (
         lambda: lightning_rl.load(run.path),
-        lambda: lightning_rl.train("REINFORCE", "pump", **{**options, "max_epochs": 2}, resume=True),
-        lambda: lightning_rl.train("REINFORCE", "pump", **options, exp_name="other", reload=run.path),
+        lambda: lightning_rl.train(
+            "REINFORCE", "pump", **{**options, "max_epochs": 2}, resume=True
+        ),
+        lambda: lightning_rl.train(
+            "REINFORCE", "pump", **options, exp_name="other", reload=run.path
+        ),
     ):
         with pytest.raises(UserError, match=told):
             use()
@@ -374,15 +617,27 @@ def test_ids_are_trained_on_as_names_are(tmp_path):
     """Those of a proxy, and of an environment that has a name, with the values of that name."""
     assert env_spec("lightning_rl/ProcMaze-v0").max_return == env_spec("procmaze").max_return == -1
     method = lightning_rl.ModelBased("lightning_rl/ProcMaze-v0", implementation="ER")
-    assert method.hparams["config"] == lightning_rl.ModelBased("procmaze", implementation="ER").hparams["config"]
-    run = lightning_rl.train("RCP-A", "lightning_rl/SE-CartPole-v0", logdir=tmp_path, **tiny("RCP-A", max_epochs=1))
+    assert (
+        method.hparams["config"]
+        == lightning_rl.ModelBased("procmaze", implementation="ER").hparams["config"]
+    )
+    run = lightning_rl.train(
+        "RCP-A", "lightning_rl/SE-CartPole-v0", logdir=tmp_path, **tiny("RCP-A", max_epochs=1)
+    )
     assert lightning_rl.load(run.path).act(np.zeros(4)) in (0, 1)
 
 
 def test_what_is_harmless_is_taken(tmp_path, monkeypatch):
-    """Whole numbers as floats, arrays as lists, arrays of one as numbers, the home folder by its short name."""
+    """Whole numbers as floats, arrays as lists, arrays of one as numbers, the home folder by its
+    short name.
+    """
     monkeypatch.setenv("HOME", str(tmp_path))
-    settings = {**tiny("REINFORCE"), "hidden": np.array([8, 4]), "max_epochs": 1e0, "max_env_steps": 1e2}
+    settings = {
+        **tiny("REINFORCE"),
+        "hidden": np.array([8, 4]),
+        "max_epochs": 1e0,
+        "max_env_steps": 1e2,
+    }
     run = lightning_rl.train("REINFORCE", "cartpole", logdir="~/exp", **settings)
     assert run.path.is_relative_to(tmp_path / "exp")
     config = run.method.hparams["config"]
@@ -391,16 +646,39 @@ def test_what_is_harmless_is_taken(tmp_path, monkeypatch):
     assert lightning_rl.PolicyGradient("cartpole", hidden=np.array([8, 4])).cfg.hidden == [8, 4]
     agent = lightning_rl.load(f"~/exp/{run.path.relative_to(tmp_path / 'exp')}")
     actions = []
-    for obs in (np.arange(4.0)[::-1], np.arange(4.0)[::-1].copy(), torch.arange(4.0).flip(0), [3, 2, 1, 0]):
+    for obs in (
+        np.arange(4.0)[::-1],
+        np.arange(4.0)[::-1].copy(),
+        torch.arange(4.0).flip(0),
+        [3, 2, 1, 0],
+    ):
         agent.reset(seed=1, greedy=np.True_)
-        actions.append([agent.act(obs), *(agent.act(obs, reward) for reward in (np.array([1.0]), torch.ones(1), np.float32(1)))])
+        actions.append(
+            [
+                agent.act(obs),
+                *(
+                    agent.act(obs, reward)
+                    for reward in (np.array([1.0]), torch.ones(1), np.float32(1))
+                ),
+            ]
+        )
     assert actions == [actions[0]] * 4
 
 
 def test_numbers_of_numpy_are_numbers(tmp_path):
-    sizes = {"max_epochs": np.int64(1), "learning_rate": np.float32(0.5), "num_episodes_per_iter": np.int32(2)}
-    run = lightning_rl.train("REINFORCE", "cartpole", logdir=tmp_path, num_workers=0, logger=False, **sizes)
-    assert (run.method.cfg.max_epochs, run.method.cfg.learning_rate, run.method.cfg.num_episodes_per_iter) == (1, 0.5, 2)
+    sizes = {
+        "max_epochs": np.int64(1),
+        "learning_rate": np.float32(0.5),
+        "num_episodes_per_iter": np.int32(2),
+    }
+    run = lightning_rl.train(
+        "REINFORCE", "cartpole", logdir=tmp_path, num_workers=0, logger=False, **sizes
+    )
+    assert (
+        run.method.cfg.max_epochs,
+        run.method.cfg.learning_rate,
+        run.method.cfg.num_episodes_per_iter,
+    ) == (1, 0.5, 2)
     assert all(type(getattr(run.method.cfg, key)) in (int, float) for key in sizes)
 
 
@@ -408,7 +686,9 @@ def test_a_seed_of_numpy_is_a_seed(tmp_path):
     options = tiny("UDRL", max_epochs=1)
     run = lightning_rl.train("UDRL", "cartpole", logdir=tmp_path, seed=np.int64(3), **options)
     assert lightning_rl.load(run.path).method.seed == 3
-    again = lightning_rl.train("UDRL", "cartpole", logdir=tmp_path, exp_name="again", reload=run.path, **options)  # a directory
+    again = lightning_rl.train(
+        "UDRL", "cartpole", logdir=tmp_path, exp_name="again", reload=run.path, **options
+    )  # a directory
     assert int(again.method.num_updates) == 3
     method = lightning_rl.UDRL("cartpole", seed=np.int64(3), **tiny_settings("UDRL"))
     assert type(method.hparams["seed"]) is int
@@ -416,14 +696,19 @@ def test_a_seed_of_numpy_is_a_seed(tmp_path):
         lightning_rl.UDRL("cartpole", seed=-3)
     with pytest.raises(UserError, match="num_workers -1: it must be a whole number from 0"):
         method.rollouts(num_workers=-1)
-    for options, words in (({"episodes": 0}, "episodes 0: it must be a whole number"), ({"num_workers": "1"}, "'1': it must")):
+    for options, words in (
+        ({"episodes": 0}, "episodes 0: it must be a whole number"),
+        ({"num_workers": "1"}, "'1': it must"),
+    ):
         with pytest.raises(UserError, match=words):
             lightning_rl.evaluate(method, **options)
 
 
 def test_a_command_that_the_policy_does_not_know_is_refused(tmp_path):
     run = lightning_rl.train("UDRL", "cartpole", logdir=tmp_path, **tiny("UDRL"))
-    with pytest.raises(UserError, match="unknown name 'advantage'; this checkpoint knows: return, horizon"):
+    with pytest.raises(
+        UserError, match="unknown name 'advantage'; this checkpoint knows: return, horizon"
+    ):
         lightning_rl.load(run.path).reset({"advantage": 1.0})
 
 
@@ -481,11 +766,18 @@ def own_method():
         learning_rate: PositiveFloat
 
     default = {
-        "max_epochs": 60, "max_env_steps": None, "chunk_size": 4, "eval_interval": 20, "eval_episodes": 3,
-        "checkpoint_interval": 20, "learning_rate": 0.1,
-    }  # fmt: skip
+        "max_epochs": 60,
+        "max_env_steps": None,
+        "chunk_size": 4,
+        "eval_interval": 20,
+        "eval_episodes": 3,
+        "checkpoint_interval": 20,
+        "learning_rate": 0.1,
+    }
 
-    @lightning_rl.register_method(configs={"own-method": {"about": "a user's own", "default": default}})
+    @lightning_rl.register_method(
+        configs={"own-method": {"about": "a user's own", "default": default}}
+    )
     class Own(Method):
         Config = OwnConfig
 
@@ -506,7 +798,12 @@ def own_method():
             for episode in batch:
                 to_go = np.cumsum(episode.reward[::-1], dtype=np.float64)[::-1].copy()
                 distribution = self.policy.distribution(torch.from_numpy(episode.obs[:-1]))
-                terms.append(-(distribution.log_prob(torch.from_numpy(episode.action)) * torch.from_numpy(to_go + 10)).sum())
+                terms.append(
+                    -(
+                        distribution.log_prob(torch.from_numpy(episode.action))
+                        * torch.from_numpy(to_go + 10)
+                    ).sum()
+                )
             self.descend(0, torch.stack(terms).mean().float(), 1.0)
             self.num_updates += 1
             self.env_steps += sum(episode.env_steps for episode in batch)
@@ -521,7 +818,16 @@ def test_a_method_and_an_environment_from_outside_go_wherever_ours_go(tmp_path, 
     assert run.metrics["eval_greedy/return_mean"] == -4.0
     assert lightning_rl.evaluate(run.path, episodes=3)["greedy"]["return"]["mean"] == -4.0
     assert isinstance(run.method, own_method)
-    flags = ["--implementation", "own-method", "--gamename", "corridor", "--logdir", str(tmp_path), "--num_workers", "0"]
+    flags = [
+        "--implementation",
+        "own-method",
+        "--gamename",
+        "corridor",
+        "--logdir",
+        str(tmp_path),
+        "--num_workers",
+        "0",
+    ]
     assert main(["train", *flags, "--seed", "1", "--max_epochs", "2"]) == 0
     assert main(["train", *flags, "--seed", "1", "--max_epochs", "4", "--resume"]) == 0
     assert main(["eval", str(run.path), "--episodes", "2"]) == 0
@@ -531,9 +837,18 @@ def test_a_method_and_an_environment_from_outside_go_wherever_ours_go(tmp_path, 
 
 
 def test_upside_down_learns_where_every_step_costs(tmp_path):
-    """That of ``docs/how_to/own_environment.md``, with fewer updates: -4 is the best, -20 the worst."""
+    """That of ``docs/how_to/own_environment.md``, with fewer updates: -4 is the best, -20 the
+    worst.
+    """
     lightning_rl.register_env("paid-corridor", Corridor, horizon=20, max_return=-4.0)
-    run = lightning_rl.train("UDRL", "paid-corridor", logdir=tmp_path, num_workers=0, max_epochs=20, num_updates_per_iter=40)
+    run = lightning_rl.train(
+        "UDRL",
+        "paid-corridor",
+        logdir=tmp_path,
+        num_workers=0,
+        max_epochs=20,
+        num_updates_per_iter=40,
+    )
     assert run.metrics["eval_greedy/return_mean"] >= -8
 
 
@@ -541,7 +856,11 @@ def test_a_loss_that_is_not_finite_ends_a_run_of_any_method(tmp_path, own_method
     """Also of one that does not look at its losses itself; nothing of it reaches a checkpoint."""
     lightning_rl.register_env("own-corridor", Corridor, horizon=20)
     step = own_method.descend
-    monkeypatch.setattr(own_method, "descend", lambda method, number, loss, limit: step(method, number, loss * torch.nan, limit))
+    monkeypatch.setattr(
+        own_method,
+        "descend",
+        lambda method, number, loss, limit: step(method, number, loss * torch.nan, limit),
+    )
     with pytest.raises(UserError, match="the loss is nan in epoch 0: training diverged"):
         lightning_rl.train("own-method", "own-corridor", logdir=tmp_path, num_workers=0)
     assert not list(tmp_path.rglob("*.ckpt"))

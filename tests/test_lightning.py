@@ -1,4 +1,6 @@
-"""Methods as any other LightningModule: a plain Trainer trains them, its callbacks see the updates, its checkpoints resume."""
+"""Methods as any other LightningModule: a plain Trainer trains them, its callbacks see the
+updates, its checkpoints resume.
+"""
 
 import contextlib
 import dataclasses
@@ -12,7 +14,12 @@ import pytest
 import torch
 from helpers import tiny_settings
 from pytorch_lightning import Callback, Trainer
-from pytorch_lightning.callbacks import EMAWeightAveraging, ModelCheckpoint, ModelPruning, StochasticWeightAveraging
+from pytorch_lightning.callbacks import (
+    EMAWeightAveraging,
+    ModelCheckpoint,
+    ModelPruning,
+    StochasticWeightAveraging,
+)
 from pytorch_lightning.loggers import CSVLogger
 from torch import nn
 
@@ -22,11 +29,29 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.methods.registry import implementation
 
 GAMES = {
-    "REINFORCE": "cartpole", "REINFORCE-combined": "pendulum", "AAC": "cartpole", "UDRL": "cartpole", "RCP-R": "cartpole",
-    "RCP-A": "cartpole", "QL": "cliff", "DDQN": "cartpole", "PPO": "cartpole", "TD3": "pendulum", "SE": "cartpole-v0",
-    "MBRL": "cartpole-v0", "ER": "procmaze-3", "categorical-latent": "procmaze-3",
-}  # fmt: skip
-UPDATED = ("REINFORCE", "REINFORCE-combined", "AAC", "UDRL", "RCP-R", "RCP-A")  # by Lightning's optimizers
+    "REINFORCE": "cartpole",
+    "REINFORCE-combined": "pendulum",
+    "AAC": "cartpole",
+    "UDRL": "cartpole",
+    "RCP-R": "cartpole",
+    "RCP-A": "cartpole",
+    "QL": "cliff",
+    "DDQN": "cartpole",
+    "PPO": "cartpole",
+    "TD3": "pendulum",
+    "SE": "cartpole-v0",
+    "MBRL": "cartpole-v0",
+    "ER": "procmaze-3",
+    "categorical-latent": "procmaze-3",
+}
+UPDATED = (
+    "REINFORCE",
+    "REINFORCE-combined",
+    "AAC",
+    "UDRL",
+    "RCP-R",
+    "RCP-A",
+)  # by Lightning's optimizers
 QUIET = {"enable_progress_bar": False, "enable_model_summary": False, "enable_checkpointing": False}
 TINY_PG = {"num_episodes_per_iter": 2, "max_episodes": 100, "hidden": [4], "eval_episodes": 1}
 SETTINGS = {"AAC": {"num_critic_updates": 3, "anneal_from": 0.0}}
@@ -53,13 +78,22 @@ class Spy(Callback):
 
 def fit(name, folder, max_epochs, ckpt_path=None, callbacks=(), **trainer_settings):
     method = implementation(name)(
-        GAMES[name], implementation=name, seed=3, **{**tiny_settings(name), **SETTINGS.get(name, {})}
-    )  # fmt: skip
+        GAMES[name],
+        implementation=name,
+        seed=3,
+        **{**tiny_settings(name), **SETTINGS.get(name, {})},
+    )
     spy = Spy()
     trainer = Trainer(
-        max_epochs=max_epochs, default_root_dir=folder, logger=CSVLogger(folder), callbacks=[spy, *callbacks], accelerator="cpu",
-        enable_progress_bar=False, enable_model_summary=False, **trainer_settings,
-    )  # fmt: skip
+        max_epochs=max_epochs,
+        default_root_dir=folder,
+        logger=CSVLogger(folder),
+        callbacks=[spy, *callbacks],
+        accelerator="cpu",
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        **trainer_settings,
+    )
     trainer.fit(method, datamodule=method.rollouts(), ckpt_path=ckpt_path, weights_only=True)
     return method, trainer, spy
 
@@ -68,8 +102,14 @@ def fit(name, folder, max_epochs, ckpt_path=None, callbacks=(), **trainer_settin
 def test_callbacks_see_every_update(name, tmp_path):
     method, trainer, spy = fit(name, tmp_path, 3)
     updates = int(method.num_updates)
-    assert updates == 3 * 3 if name == "AAC" else updates >= 3  # one joint step and two of the critic alone
-    assert (spy.batches, spy.steps, spy.backwards) == (3, updates + 3, updates)  # three of the clock
+    assert (
+        updates == 3 * 3 if name == "AAC" else updates >= 3
+    )  # one joint step and two of the critic alone
+    assert (spy.batches, spy.steps, spy.backwards) == (
+        3,
+        updates + 3,
+        updates,
+    )  # three of the clock
     assert trainer.global_step == updates + 3
     assert spy.evaluated == [0, 1, 2]  # not in Lightning's check before training
     assert int(method.eval_env_steps) > 0
@@ -85,14 +125,24 @@ def test_a_plain_trainer_resumes_its_own_checkpoints_to_the_bit(name, tmp_path):
     every = ModelCheckpoint(tmp_path / "parts", filename="{epoch}", save_top_k=-1)
     _, trainer, _ = fit(name, tmp_path / "parts", 2, callbacks=[every])
     trainer.save_checkpoint(tmp_path / "ended.ckpt")
-    fit(name, tmp_path / "parts", 3, ckpt_path=tmp_path / "parts" / "epoch=1.ckpt", callbacks=[every])
-    parts, trainer, _ = fit(name, tmp_path / "parts", 4, ckpt_path=tmp_path / "parts" / "epoch=2.ckpt")
+    fit(
+        name,
+        tmp_path / "parts",
+        3,
+        ckpt_path=tmp_path / "parts" / "epoch=1.ckpt",
+        callbacks=[every],
+    )
+    parts, trainer, _ = fit(
+        name, tmp_path / "parts", 4, ckpt_path=tmp_path / "parts" / "epoch=2.ckpt"
+    )
     trainer.save_checkpoint(tmp_path / "parts.ckpt")
     ended, _, _ = fit(name, tmp_path / "ended", 4, ckpt_path=tmp_path / "ended.ckpt")
     for key, value in whole.state_dict().items():
         for resumed in (parts, ended):
             torch.testing.assert_close(resumed.state_dict()[key], value, rtol=0, atol=0, msg=key)
-    one, two = (torch.load(tmp_path / f"{part}.ckpt", weights_only=True) for part in ("whole", "parts"))
+    one, two = (
+        torch.load(tmp_path / f"{part}.ckpt", weights_only=True) for part in ("whole", "parts")
+    )
     assert str(one["optimizer_states"]) == str(two["optimizer_states"])
     assert str(one["lr_schedulers"]) == str(two["lr_schedulers"])
     assert one["global_step"] == two["global_step"]
@@ -101,7 +151,9 @@ def test_a_plain_trainer_resumes_its_own_checkpoints_to_the_bit(name, tmp_path):
 
 @pytest.mark.parametrize("name", ["UDRL", "RCP-A", "AAC"])
 def test_a_checkpoint_of_the_last_step_of_an_epoch_is_resumed_to_the_bit(name, tmp_path):
-    """It is written before the batch counts as completed, and before the epoch's evaluation, which is left out then."""
+    """It is written before the batch counts as completed, and before the epoch's evaluation,
+    which is left out then.
+    """
     whole, *_ = fit(name, tmp_path / "whole", 4)
     every = ModelCheckpoint(tmp_path / "parts", every_n_train_steps=1, save_last=True)
     fit(name, tmp_path / "parts", 2, callbacks=[every])
@@ -114,9 +166,13 @@ def test_a_checkpoint_of_the_last_step_of_an_epoch_is_resumed_to_the_bit(name, t
 @pytest.mark.parametrize("name", ["QL", "ER"])
 def test_several_loggers_get_all_of_a_stacked_method_and_several_seeds_one_each(name, tmp_path):
     def logged(*folders, **more):
-        method = implementation(name)(GAMES[name], implementation=name, **tiny_settings(name), **more)
+        method = implementation(name)(
+            GAMES[name], implementation=name, **tiny_settings(name), **more
+        )
         loggers = [CSVLogger(tmp_path / folder) for folder in folders]
-        trainer = Trainer(max_epochs=1, default_root_dir=tmp_path, logger=loggers, accelerator="cpu", **QUIET)
+        trainer = Trainer(
+            max_epochs=1, default_root_dir=tmp_path, logger=loggers, accelerator="cpu", **QUIET
+        )
         trainer.fit(method, datamodule=method.rollouts())
         return [(Path(logger.log_dir) / "metrics.csv").read_text() for logger in loggers]
 
@@ -126,37 +182,64 @@ def test_several_loggers_get_all_of_a_stacked_method_and_several_seeds_one_each(
     seeds = logged("c", "d", num_seeds=2)
     assert all("eval/return_mean" in each for each in seeds)
     assert seeds[0] != seeds[1]
-    with pytest.raises(UserError, match="logger: 1 for 2 seeds; give one for each, in their order, or logger=False"):
+    with pytest.raises(
+        UserError, match="logger: 1 for 2 seeds; give one for each, in their order, or logger=False"
+    ):
         logged("e", num_seeds=2)
 
 
 @pytest.mark.parametrize("name", ["DDQN", "ER", "PPO"])
 def test_a_stack_stops_any_trainer_where_its_steps_are_spent(name, tmp_path):
-    method = implementation(name)(GAMES[name], implementation=name, **{**tiny_settings(name), "max_env_steps": 15})
-    trainer = Trainer(max_epochs=9, default_root_dir=tmp_path, logger=CSVLogger(tmp_path), accelerator="cpu", **QUIET)
+    method = implementation(name)(
+        GAMES[name], implementation=name, **{**tiny_settings(name), "max_env_steps": 15}
+    )
+    trainer = Trainer(
+        max_epochs=9,
+        default_root_dir=tmp_path,
+        logger=CSVLogger(tmp_path),
+        accelerator="cpu",
+        **QUIET,
+    )
     trainer.fit(method, datamodule=method.rollouts())
     assert int(method.env_steps) == 15
     assert trainer.current_epoch == -(-15 // method.cfg.steps_per_epoch)
     trainer.save_checkpoint(tmp_path / "spent.ckpt")
-    again = implementation(name)(GAMES[name], implementation=name, **{**tiny_settings(name), "max_env_steps": 15})
-    trainer = Trainer(max_epochs=9, default_root_dir=tmp_path, logger=CSVLogger(tmp_path), accelerator="cpu", **QUIET)
-    trainer.fit(again, datamodule=again.rollouts(), ckpt_path=tmp_path / "spent.ckpt", weights_only=True)
+    again = implementation(name)(
+        GAMES[name], implementation=name, **{**tiny_settings(name), "max_env_steps": 15}
+    )
+    trainer = Trainer(
+        max_epochs=9,
+        default_root_dir=tmp_path,
+        logger=CSVLogger(tmp_path),
+        accelerator="cpu",
+        **QUIET,
+    )
+    trainer.fit(
+        again, datamodule=again.rollouts(), ckpt_path=tmp_path / "spent.ckpt", weights_only=True
+    )
     assert int(again.env_steps) == 15
 
 
 def test_a_policy_without_noise_is_evaluated_once(tmp_path):
     method, trainer, _ = fit("DDQN", tmp_path, 1)
-    sampled, greedy = (float(trainer.callback_metrics[f"{prefix}/return_mean"]) for prefix in ("eval", "eval_greedy"))
+    sampled, greedy = (
+        float(trainer.callback_metrics[f"{prefix}/return_mean"])
+        for prefix in ("eval", "eval_greedy")
+    )
     assert sampled == greedy
     (played,) = method.rollouts().evaluate()
     assert played["eval"] is played["eval_greedy"]
-    assert int(method.eval_env_steps) == round(method.scalars["eval/length_mean"] * method.cfg.eval_episodes)
+    assert int(method.eval_env_steps) == round(
+        method.scalars["eval/length_mean"] * method.cfg.eval_episodes
+    )
     method, *_ = fit("PPO", tmp_path, 1)
     (played,) = method.rollouts().evaluate()
     assert played["eval"] != played["eval_greedy"]
 
 
-@pytest.mark.parametrize(("name", "monitor"), [("PPO", "eval"), ("RCP-A", "eval"), ("ER", "eval_greedy")])
+@pytest.mark.parametrize(
+    ("name", "monitor"), [("PPO", "eval"), ("RCP-A", "eval"), ("ER", "eval_greedy")]
+)
 def test_the_best_checkpoint_is_chosen_by_how_a_policy_is_meant_to_play(name, monitor, tmp_path):
     settings = {**tiny_settings(name), "max_epochs": 2, "eval_interval": 1}
     run = lrl.train(name, GAMES[name], logdir=tmp_path, num_workers=0, **settings)
@@ -172,11 +255,21 @@ def test_several_processes_are_refused(tmp_path, monkeypatch):
 
 
 def method_of(name, **settings):
-    return implementation(name)(GAMES[name], implementation=name, **{**tiny_settings(name), **SETTINGS.get(name, {}), **settings})
+    return implementation(name)(
+        GAMES[name],
+        implementation=name,
+        **{**tiny_settings(name), **SETTINGS.get(name, {}), **settings},
+    )
 
 
 def quiet(folder, epochs=1, **settings):
-    return Trainer(max_epochs=epochs, default_root_dir=folder, logger=False, accelerator="cpu", **{**QUIET, **settings})
+    return Trainer(
+        max_epochs=epochs,
+        default_root_dir=folder,
+        logger=False,
+        accelerator="cpu",
+        **{**QUIET, **settings},
+    )
 
 
 @pytest.mark.parametrize("name", ["UDRL", "AAC", "DDQN", "ER", "SE"])
@@ -184,12 +277,21 @@ def test_the_data_of_another_method_and_bare_loaders_are_refused(name, tmp_path)
     one, other = method_of(name), method_of(name)
     data = other.rollouts()
     for run in (quiet(tmp_path).fit, quiet(tmp_path).validate):
-        with pytest.raises(UserError, match=r"not this method's own, .* they play; give datamodule=method.rollouts\(\)"):
+        with pytest.raises(
+            UserError,
+            match=r"not this method's own, .* they play; give datamodule=method.rollouts\(\)",
+        ):
             run(one, datamodule=data)
     data, trainer = one.rollouts(), quiet(tmp_path)
-    for run, loader in ((trainer.fit, data.train_dataloader()), (trainer.validate, data.val_dataloader())):
+    for run, loader in (
+        (trainer.fit, data.train_dataloader()),
+        (trainer.validate, data.val_dataloader()),
+    ):
         for given in (loader, None):  # bare ones are in no checkpoint
-            with pytest.raises(UserError, match=r"not this method's own, .* they play; give datamodule=method.rollouts\(\)"):
+            with pytest.raises(
+                UserError,
+                match=r"not this method's own, .* they play; give datamodule=method.rollouts\(\)",
+            ):
                 run(one, given)
 
 
@@ -197,15 +299,21 @@ def test_the_data_of_another_method_and_bare_loaders_are_refused(name, tmp_path)
 def test_whole_methods_that_are_frozen_or_compiled_are_refused(name, tmp_path):
     method = method_of(name)
     method.freeze()
-    with pytest.raises(UserError, match=f"^{name}: all that optimizer 0 trains is frozen; leave something to be trained"):
+    with pytest.raises(
+        UserError,
+        match=f"^{name}: all that optimizer 0 trains is frozen; leave something to be trained",
+    ):
         quiet(tmp_path).fit(method, datamodule=method.rollouts())
     method = method_of(name)
-    with pytest.raises(UserError, match=f"^torch.compile: {name} cannot be compiled whole; give it as it is$"):
+    with pytest.raises(
+        UserError, match=f"^torch.compile: {name} cannot be compiled whole; give it as it is$"
+    ):
         quiet(tmp_path).fit(torch.compile(method), datamodule=method.rollouts())
 
 
 @pytest.mark.parametrize(
-    ("settings", "word"), [({"gamma": 0.5}, "config.gamma: 0.95, of this method 0.5"), ({"max_epochs": 9}, None)]
+    ("settings", "word"),
+    [({"gamma": 0.5}, "config.gamma: 0.95, of this method 0.5"), ({"max_epochs": 9}, None)],
 )
 def test_only_budgets_may_be_others_when_a_trainer_goes_on(settings, word, tmp_path):
     fit("AAC", tmp_path, 1, callbacks=[ModelCheckpoint(tmp_path, "first")])
@@ -213,7 +321,12 @@ def test_only_budgets_may_be_others_when_a_trainer_goes_on(settings, word, tmp_p
     method = implementation("AAC")("cartpole", implementation="AAC", seed=3, **own)
     error = contextlib.nullcontext() if word is None else pytest.raises(UserError, match=word)
     with error:
-        quiet(tmp_path, 2).fit(method, datamodule=method.rollouts(), ckpt_path=tmp_path / "first.ckpt", weights_only=True)
+        quiet(tmp_path, 2).fit(
+            method,
+            datamodule=method.rollouts(),
+            ckpt_path=tmp_path / "first.ckpt",
+            weights_only=True,
+        )
 
 
 @pytest.mark.parametrize("name", ["UDRL", "AAC", "DDQN", "ER", "SE"])
@@ -230,21 +343,30 @@ def test_what_went_on_with_another_trainer_is_resumed(name, tmp_path):
         assert [generation.number for generation in seen] == [0, 1, 2, 3]
     trainer.save_checkpoint(tmp_path / "second.ckpt")
     again = method_of(name)
-    quiet(tmp_path, 3).fit(again, datamodule=again.rollouts(), ckpt_path=tmp_path / "second.ckpt", weights_only=True)
+    quiet(tmp_path, 3).fit(
+        again, datamodule=again.rollouts(), ckpt_path=tmp_path / "second.ckpt", weights_only=True
+    )
     trainer.fit_loop.max_epochs = 3
     trainer.fit(method, datamodule=data)
     assert int(again.env_steps) == int(method.env_steps)
     if name in ("DDQN", "ER", "SE"):  # others have their optimizers anew without a checkpoint
-        assert all(value.equal(again.state_dict()[key]) for key, value in method.state_dict().items())
+        assert all(
+            value.equal(again.state_dict()[key]) for key, value in method.state_dict().items()
+        )
 
 
 def test_steps_and_noise_of_a_search_go_on_falling_with_another_trainer(tmp_path):
-    method, seen = method_of("SE", step_size=1.0, step_decay=0.5, noise_std=1.0, noise_decay=0.5), []
+    method, seen = (
+        method_of("SE", step_size=1.0, step_decay=0.5, noise_std=1.0, noise_decay=0.5),
+        [],
+    )
 
     class Note(Callback):
         def on_train_batch_start(self, trainer, module, generation, batch_idx):
             (optimizer,) = module.optimizers()
-            seen.append((optimizer.param_groups[0]["lr"], module.strategy.noise_std(generation.number)))
+            seen.append(
+                (optimizer.param_groups[0]["lr"], module.strategy.noise_std(generation.number))
+            )
 
     for _ in range(2):
         quiet(tmp_path, 2, callbacks=[Note()]).fit(method, datamodule=method.rollouts())
@@ -258,14 +380,20 @@ def test_a_checkpoint_within_an_epoch_is_refused_by_what_it_is(tmp_path):
                 raise RuntimeError("no more memory")
 
     method = method_of("UDRL")
-    keeper = ModelCheckpoint(dirpath=tmp_path, filename="{step}", save_top_k=-1, save_on_exception=True)
+    keeper = ModelCheckpoint(
+        dirpath=tmp_path, filename="{step}", save_top_k=-1, save_on_exception=True
+    )
     trainer = quiet(tmp_path, 3, callbacks=[Interrupted(), keeper], enable_checkpointing=True)
     with pytest.raises(RuntimeError, match="no more memory"):
         trainer.fit(method, datamodule=method.rollouts())
     again = method_of("UDRL")
     path = tmp_path / "step=5.ckpt"
-    with pytest.raises(UserError, match=r"was written in the middle of an epoch, .*; use one of an epoch's end"):
-        quiet(tmp_path, 3).fit(again, datamodule=again.rollouts(), ckpt_path=path, weights_only=True)
+    with pytest.raises(
+        UserError, match=r"was written in the middle of an epoch, .*; use one of an epoch's end"
+    ):
+        quiet(tmp_path, 3).fit(
+            again, datamodule=again.rollouts(), ckpt_path=path, weights_only=True
+        )
 
 
 @pytest.mark.parametrize("name", ["UDRL", "DDQN", "SE"])
@@ -274,7 +402,9 @@ def test_a_test_is_an_evaluation(name, tmp_path):
     data = method.rollouts()
     quiet(tmp_path).fit(method, datamodule=data)
     run = quiet(tmp_path)
-    assert run.test(method, datamodule=data, verbose=False) == run.validate(method, datamodule=data, verbose=False)
+    assert run.test(method, datamodule=data, verbose=False) == run.validate(
+        method, datamodule=data, verbose=False
+    )
 
 
 def test_a_search_without_its_outer_loop_says_so(tmp_path):
@@ -283,27 +413,47 @@ def test_a_search_without_its_outer_loop_says_so(tmp_path):
             return []
 
     method = Alone("emptyroom22", implementation="SE", **tiny_settings("SE"))
-    with pytest.raises(UserError, match=r"Evolution evaluates generations; give \[\*super\(\).configure_callbacks\(\), ...\]"):
+    with pytest.raises(
+        UserError,
+        match=r"Evolution evaluates generations; give \[\*super\(\).configure_callbacks\(\), ...\]",
+    ):
         quiet(tmp_path).fit(method, datamodule=method.rollouts())
 
 
 @pytest.mark.parametrize("name", ["RCP-A", "DDQN", "SE"])
 def test_weights_of_other_kinds_and_averages_of_counters_are_refused(name, tmp_path):
     method = method_of(name).double()
-    with pytest.raises(UserError, match=f"{name} has weights in float64; convert them by method.float"):
+    with pytest.raises(
+        UserError, match=f"{name} has weights in float64; convert them by method.float"
+    ):
         quiet(tmp_path).fit(method, datamodule=method.rollouts())
-    with pytest.raises(UserError, match=f"{name} has weights in float64; convert them by method.float"):
+    with pytest.raises(
+        UserError, match=f"{name} has weights in float64; convert them by method.float"
+    ):
         lrl.evaluate(method, episodes=1)
-    with pytest.raises(UserError, match=f"{name} has weights in float64; convert them by method.float"):
+    with pytest.raises(
+        UserError, match=f"{name} has weights in float64; convert them by method.float"
+    ):
         lrl.LoadedAgent(method)
     assert lrl.evaluate(method.float(), episodes=1)["sampled"]["returns"]
     method = method_of(name)
     with pytest.raises(UserError, match="EMAWeightAveraging would average the counters of steps"):
         quiet(tmp_path, callbacks=[EMAWeightAveraging()]).fit(method, datamodule=method.rollouts())
-    with pytest.raises(UserError, match="StochasticWeightAveraging takes one optimizer, here a clock is another; leave it out"):
-        quiet(tmp_path, callbacks=[StochasticWeightAveraging(0.1)]).fit(method, datamodule=method.rollouts())
-    with pytest.raises(UserError, match="ModelPruning would replace the parameters by names that no episode is played with"):
-        quiet(tmp_path, callbacks=[ModelPruning("l1_unstructured", amount=0.3)]).fit(method, datamodule=method.rollouts())
+    with pytest.raises(
+        UserError,
+        match="StochasticWeightAveraging takes one optimizer, here a clock is another; leave it "
+        "out",
+    ):
+        quiet(tmp_path, callbacks=[StochasticWeightAveraging(0.1)]).fit(
+            method, datamodule=method.rollouts()
+        )
+    with pytest.raises(
+        UserError,
+        match="ModelPruning would replace the parameters by names that no episode is played with",
+    ):
+        quiet(tmp_path, callbacks=[ModelPruning("l1_unstructured", amount=0.3)]).fit(
+            method, datamodule=method.rollouts()
+        )
 
 
 @pytest.mark.parametrize("name", ["DDQN", "ER", "SE", "PPO"])
@@ -341,13 +491,36 @@ def test_own_networks_with_dropout_resume_to_the_bit(tmp_path):
 
     settings = {**TINY_PG, "num_workers": 0}
     del settings["hidden"]
-    whole = lrl.train("REINFORCE", "cartpole", networks={"policy": net()}, logdir=tmp_path / "a", max_epochs=4, **settings)
-    lrl.train("REINFORCE", "cartpole", networks={"policy": net()}, logdir=tmp_path / "b", max_epochs=2, **settings)
+    whole = lrl.train(
+        "REINFORCE",
+        "cartpole",
+        networks={"policy": net()},
+        logdir=tmp_path / "a",
+        max_epochs=4,
+        **settings,
+    )
+    lrl.train(
+        "REINFORCE",
+        "cartpole",
+        networks={"policy": net()},
+        logdir=tmp_path / "b",
+        max_epochs=2,
+        **settings,
+    )
     torch.rand(7)
     parts = lrl.train(
-        "REINFORCE", "cartpole", networks={"policy": net()}, logdir=tmp_path / "b", max_epochs=4, resume=True, **settings
+        "REINFORCE",
+        "cartpole",
+        networks={"policy": net()},
+        logdir=tmp_path / "b",
+        max_epochs=4,
+        resume=True,
+        **settings,
     )
-    assert all(torch.equal(a, b) for a, b in zip(whole.method.parameters(), parts.method.parameters(), strict=True))
+    assert all(
+        torch.equal(a, b)
+        for a, b in zip(whole.method.parameters(), parts.method.parameters(), strict=True)
+    )
 
 
 def test_own_networks_draw_anew_in_each_epoch_and_leave_torchs_generator_alone(tmp_path):
@@ -359,8 +532,12 @@ def test_own_networks_draw_anew_in_each_epoch_and_leave_torchs_generator_alone(t
                 seen.append(float(torch.rand(())))
             return super().forward(x)
 
-    method = implementation("REINFORCE")("cartpole", implementation="REINFORCE", networks={"policy": Draws(4, 2)},
-                                         **{key: value for key, value in TINY_PG.items() if key != "hidden"})  # fmt: skip
+    method = implementation("REINFORCE")(
+        "cartpole",
+        implementation="REINFORCE",
+        networks={"policy": Draws(4, 2)},
+        **{key: value for key, value in TINY_PG.items() if key != "hidden"},
+    )
     data, state = method.rollouts(), torch.get_rng_state()
     quiet(tmp_path, 3).fit(method, datamodule=data)
     assert len(set(seen)) == len(seen) == 3
@@ -375,15 +552,38 @@ def test_what_a_callback_keeps_can_be_read_again_or_is_refused_at_once(tmp_path)
         def state_dict(self):
             return {"best": self.value}
 
-    settings = {**tiny_settings("UDRL"), "num_workers": 0, "max_epochs": 2, "checkpoint_interval": 1}
-    with pytest.raises(UserError, match=r"callback Keeps: its state_dict is no plain data; give text, numbers and tensors"):
-        lrl.train("UDRL", "cartpole", logdir=tmp_path / "a", callbacks=[Keeps(np.float64(1))], **settings)
-    run = lrl.train("UDRL", "cartpole", logdir=tmp_path / "b", callbacks=[Keeps(torch.ones(2))], **settings)
+    settings = {
+        **tiny_settings("UDRL"),
+        "num_workers": 0,
+        "max_epochs": 2,
+        "checkpoint_interval": 1,
+    }
+    with pytest.raises(
+        UserError,
+        match=r"callback Keeps: its state_dict is no plain data; give text, numbers and tensors",
+    ):
+        lrl.train(
+            "UDRL", "cartpole", logdir=tmp_path / "a", callbacks=[Keeps(np.float64(1))], **settings
+        )
+    run = lrl.train(
+        "UDRL", "cartpole", logdir=tmp_path / "b", callbacks=[Keeps(torch.ones(2))], **settings
+    )
     assert lrl.load(run.path)
-    with pytest.raises(UserError, match="has the state of a callback Keeps, which is not given; give it again"):
-        lrl.train("UDRL", "cartpole", logdir=tmp_path / "b", resume=True, **{**settings, "max_epochs": 3})
+    with pytest.raises(
+        UserError, match="has the state of a callback Keeps, which is not given; give it again"
+    ):
+        lrl.train(
+            "UDRL", "cartpole", logdir=tmp_path / "b", resume=True, **{**settings, "max_epochs": 3}
+        )
     more = {**settings, "max_epochs": 3}
-    assert lrl.train("UDRL", "cartpole", logdir=tmp_path / "b", resume=True, callbacks=[Keeps(torch.ones(2))], **more)
+    assert lrl.train(
+        "UDRL",
+        "cartpole",
+        logdir=tmp_path / "b",
+        resume=True,
+        callbacks=[Keeps(torch.ones(2))],
+        **more,
+    )
 
 
 def test_a_checkpoint_of_several_seeds_is_that_of_the_first_where_one_is_asked_for(tmp_path):
@@ -415,7 +615,9 @@ def test_a_layer_that_was_given_another_form_is_trained(tmp_path):
     nn.utils.parametrizations.weight_norm(method.learner.net.net.body[-1])
     before = [parameter.detach().clone() for parameter in method.learner.parameters()]
     quiet(tmp_path, 2).fit(method, datamodule=method.rollouts())
-    assert not any(torch.equal(a, b) for a, b in zip(before, method.learner.parameters(), strict=True))
+    assert not any(
+        torch.equal(a, b) for a, b in zip(before, method.learner.parameters(), strict=True)
+    )
 
 
 def test_batches_of_ones_own_go_where_the_method_is(monkeypatch):
@@ -424,9 +626,13 @@ def test_batches_of_ones_own_go_where_the_method_is(monkeypatch):
     at = torch.device("meta")
     moved = data.transfer_batch_to_device({"a": torch.ones(2), "b": (torch.ones(3), 1)}, at, 0)
     assert moved["a"].device == moved["b"][0].device == at
-    assert data.transfer_batch_to_device([torch.ones(2)], at, 0)[0].device.type == "cpu"  # lists, as of episodes
+    assert (
+        data.transfer_batch_to_device([torch.ones(2)], at, 0)[0].device.type == "cpu"
+    )  # lists, as of episodes
     data.trainer.training = False
-    assert data.transfer_batch_to_device({"eval": torch.ones(2)}, at, 0)["eval"].device.type == "cpu"
+    assert (
+        data.transfer_batch_to_device({"eval": torch.ones(2)}, at, 0)["eval"].device.type == "cpu"
+    )
 
 
 def test_what_an_exception_leaves_under_way_is_ended(tmp_path):
@@ -437,8 +643,13 @@ def test_what_an_exception_leaves_under_way_is_ended(tmp_path):
             raise RuntimeError("boom")
 
     method = implementation("UDRL")("cartpole", overlap=True, **tiny_settings("UDRL"))
-    data, quiet = method.rollouts(num_workers=1), {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
-    trainer = Trainer(max_epochs=2, callbacks=[Boom()], default_root_dir=tmp_path, accelerator="cpu", **quiet)
+    data, quiet = (
+        method.rollouts(num_workers=1),
+        {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False},
+    )
+    trainer = Trainer(
+        max_epochs=2, callbacks=[Boom()], default_root_dir=tmp_path, accelerator="cpu", **quiet
+    )
     with pytest.raises(RuntimeError, match="boom"):
         trainer.fit(method, datamodule=data)
     assert not data.collector.busy
@@ -448,7 +659,13 @@ def test_what_an_exception_leaves_under_way_is_ended(tmp_path):
 @pytest.mark.parametrize("name", ["UDRL", "AAC"])
 def test_a_trainer_may_save_before_anything_was_collected(name, tmp_path):
     method = implementation(name)(GAMES[name], implementation=name, **tiny_settings(name))
-    trainer = Trainer(logger=False, default_root_dir=tmp_path, accelerator="cpu", enable_progress_bar=False, max_epochs=1)
+    trainer = Trainer(
+        logger=False,
+        default_root_dir=tmp_path,
+        accelerator="cpu",
+        enable_progress_bar=False,
+        max_epochs=1,
+    )
     trainer.validate(method, datamodule=method.rollouts(), verbose=False)
     trainer.save_checkpoint(tmp_path / "none.ckpt")
     loaded = load(tmp_path / "none.ckpt").method.state_dict()
@@ -458,21 +675,33 @@ def test_a_trainer_may_save_before_anything_was_collected(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["UDRL", "RCP-A", "AAC"])
-def test_mixed_precision_clips_too_and_other_precisions_are_refused_in_one_line(name, tmp_path, monkeypatch):
+def test_mixed_precision_clips_too_and_other_precisions_are_refused_in_one_line(
+    name, tmp_path, monkeypatch
+):
     monkeypatch.setitem(SETTINGS, name, {"max_grad_norm": 1e-6})
     norms = []
 
     class Norms(Callback):
         def on_before_optimizer_step(self, trainer, pl_module, optimizer):
             if optimizer is trainer.optimizers[1]:  # of the policy
-                grads = [parameter.grad for group in optimizer.param_groups for parameter in group["params"]]
-                norms.append(float(torch.cat([grad.flatten() for grad in grads if grad is not None]).norm()))
+                grads = [
+                    parameter.grad
+                    for group in optimizer.param_groups
+                    for parameter in group["params"]
+                ]
+                norms.append(
+                    float(torch.cat([grad.flatten() for grad in grads if grad is not None]).norm())
+                )
 
     fit(name, tmp_path, 2, callbacks=[Norms()], precision="bf16-mixed")
     assert norms
     assert max(norms) <= 1e-6
     for precision in ("64-true", "bf16-true"):
-        with pytest.raises(UserError, match=f"precision='{precision}'.*: {name} trains in '32-true' or 'bf16-mixed'; take that"):
+        with pytest.raises(
+            UserError,
+            match=f"precision='{precision}'.*: {name} trains in '32-true' or 'bf16-mixed'; take "
+            "that",
+        ):
             fit(name, tmp_path, 2, precision=precision)
 
 
@@ -483,9 +712,18 @@ def test_a_checkpoint_has_weights_moments_and_data_where_lightning_keeps_them(na
     checkpoint = torch.load(tmp_path / "one.ckpt", weights_only=True)
     weights = {parameter: name for name, parameter in method.named_parameters()}
     optimizers = trainer.optimizers[1:]  # without the clock
-    trained = [weights[parameter] for each in optimizers for group in each.param_groups for parameter in group["params"]]
+    trained = [
+        weights[parameter]
+        for each in optimizers
+        for group in each.param_groups
+        for parameter in group["params"]
+    ]
     assert set(trained) <= checkpoint["state_dict"].keys()
-    moments = [state for optimizer in checkpoint["optimizer_states"] for state in optimizer["state"].values()]
+    moments = [
+        state
+        for optimizer in checkpoint["optimizer_states"]
+        for state in optimizer["state"].values()
+    ]
     assert len(moments) == len(trained)
     assert all({"exp_avg", "exp_avg_sq"} <= state.keys() for state in moments)
     assert checkpoint[type(trainer.datamodule).__qualname__]["epoch"] == 1

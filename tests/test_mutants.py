@@ -1,4 +1,6 @@
-"""The list of mutations stands as it says, and the tool that runs them tells the killed from the survivors."""
+"""The list of mutations stands as it says, and the tool that runs them tells the killed from the
+survivors.
+"""
 
 import mutants
 import pytest
@@ -34,7 +36,10 @@ def test_a_wrong_formula_is_killed_and_an_equal_one_survives():
     equal = Mutation(SCAN, "while stride < length:", "while stride <= length:", TESTS)
     source = (ROOT / "lightning_rl" / SCAN).read_text()
     killed, survived = mutants.judge(wrong, 60.0), mutants.judge(equal, 60.0)
-    assert (killed.outcome, killed.note) == ("killed", "test_returns.py::test_lambda_returns_hand_worked")
+    assert (killed.outcome, killed.note) == (
+        "killed",
+        "test_returns.py::test_lambda_returns_hand_worked",
+    )
     assert survived.outcome == "survived", survived.note
     assert (ROOT / "lightning_rl" / SCAN).read_text() == source
 
@@ -48,11 +53,17 @@ def test_a_mutant_that_never_ends_is_killed_and_one_that_cannot_be_imported_is_n
 
 
 def test_what_is_out_of_date_or_survives_too_often_fails_the_run(capsys):
-    found, lost = (Mutation(SCAN, old, "", TESTS, "because") for old in ("while stride < length:", "no such text"))
+    found, lost = (
+        Mutation(SCAN, old, "", TESTS, "because")
+        for old in ("while stride < length:", "no such text")
+    )
     killed, survived = mutants.Verdict("killed", 1.0, "test"), mutants.Verdict("survived", 1.0, "")
     assert mutants.conclude({found: killed}, []) == 0
     assert mutants.conclude({found: killed}, [lost]) == 1
-    assert "stands 0 times in its file, must be once: functional/returns.py: no such text" in capsys.readouterr().out
+    assert (
+        "stands 0 times in its file, must be once: functional/returns.py: no such text"
+        in capsys.readouterr().out
+    )
     many = {found._replace(new=str(k)): killed for k in range(19)}
     assert mutants.conclude({**many, found: survived}, []) == 0
     assert "because" in capsys.readouterr().out
@@ -66,5 +77,7 @@ def test_results_are_kept_until_what_they_depend_on_changes(tmp_path):
     (tmp_path / "results").open("a").write('["cut o')
     again = mutants.Memory(tmp_path / "results", fresh=False)
     assert again.known == {key: mutants.Verdict("killed", 1.5, "test")}
-    assert key not in {memory.key(mutation.tests, m) for m in (mutation._replace(new="other"), MUTATIONS[1], None)}
+    assert key not in {
+        memory.key(mutation.tests, m) for m in (mutation._replace(new="other"), MUTATIONS[1], None)
+    }
     assert mutants.Memory(tmp_path / "results", fresh=True).known == {}

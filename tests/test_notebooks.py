@@ -21,10 +21,18 @@ def test_it_is_committed_as_executed_with_pictures(source):
     assert code(cells)
     assert all(cell in text for cell in code(cells))
     in_source = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    assert sum(len(cell.split("\n")) for cell in code(cells)) >= len(in_source)  # no cell is missing
-    outputs = [output for cell in cells if cell["cell_type"] == "code" for output in cell["outputs"]]
+    assert sum(len(cell.split("\n")) for cell in code(cells)) >= len(
+        in_source
+    )  # no cell is missing
+    outputs = [
+        output for cell in cells if cell["cell_type"] == "code" for output in cell["outputs"]
+    ]
     assert any("image/png" in output.get("data", {}) for output in outputs)
-    assert not [output for output in outputs if output["output_type"] == "error" or output.get("name") == "stderr"]
+    assert not [
+        output
+        for output in outputs
+        if output["output_type"] == "error" or output.get("name") == "stderr"
+    ]
     assert source.with_suffix(".ipynb").stat().st_size < 300_000
 
 
@@ -41,4 +49,6 @@ def test_it_runs(source, monkeypatch):
 
 
 def test_the_family_of_every_page_has_one():
-    assert {path.stem for path in SOURCES} == {path.stem for path in (ROOT / "docs" / "reading").glob("*.md")} | {"tour"}
+    assert {path.stem for path in SOURCES} == {
+        path.stem for path in (ROOT / "docs" / "reading").glob("*.md")
+    } | {"tour"}

@@ -15,7 +15,9 @@ from lightning_rl.core.outputs import owned_table
 from lightning_rl.lab.protocols.results import open_results
 from lightning_rl.run.state import owned, read_state
 
-CURVE = "seed,env_steps,value\n" + "".join(f"{seed},{step},{step / 10 + seed}\n" for seed in (1, 2) for step in (100, 200, 300))
+CURVE = "seed,env_steps,value\n" + "".join(
+    f"{seed},{step},{step / 10 + seed}\n" for seed in (1, 2) for step in (100, 200, 300)
+)
 SWEEP = "run,command,commanded,obtained_mean,obtained_sd\na,return,0,1,1\na,return,10,9,1\n"
 
 
@@ -33,8 +35,18 @@ def refused(capsys, *words, says):
 
 
 def test_a_title_is_no_file_that_is_read(sources):
-    command = ["figures", "curves", str(sources / "out"), str(sources / "a.csv"), "--title", "word " * 60]
-    assert [main(command), main(command)] == [0, 0]  # the second looks whether it would overwrite what it reads
+    command = [
+        "figures",
+        "curves",
+        str(sources / "out"),
+        str(sources / "a.csv"),
+        "--title",
+        "word " * 60,
+    ]
+    assert [main(command), main(command)] == [
+        0,
+        0,
+    ]  # the second looks whether it would overwrite what it reads
 
 
 @pytest.fixture
@@ -59,12 +71,32 @@ CURVES = ("figures", "curves")
         ((*CURVES, "./a", "a.csv"), "a.csv' is read by this command"),
         ((*CURVES, "./a", "a.csv:ours"), "a.csv' is read by this command"),
         ((*CURVES, "./ref", "b.csv", "--reference", "ref.csv"), "ref.csv' is read by this command"),
-        ((*CURVES, "./ref", "b.csv", "--reference", "ref.csv:paper", "--force"), "ref.csv' is read by this command"),
+        (
+            (*CURVES, "./ref", "b.csv", "--reference", "ref.csv:paper", "--force"),
+            "ref.csv' is read by this command",
+        ),
         ((*CURVES, "./link", "b.csv"), "link.csv' is read by this command"),
         ((*CURVES, "./notes", "b.csv"), "notes.png' was not written by this command"),
         ((*CURVES, "./folder", "b.csv"), "folder.csv' is no plain file"),
-        (("figures", "commands", "sweep_a.csv", "sweep_b.csv"), "sweep_a.csv' was not written by this command"),
-        (("figures", "marks", "./notes", "b.csv", "--at", "200", "--window", "10", "--tag", "value"), "notes-marks.csv' was not"),
+        (
+            ("figures", "commands", "sweep_a.csv", "sweep_b.csv"),
+            "sweep_a.csv' was not written by this command",
+        ),
+        (
+            (
+                "figures",
+                "marks",
+                "./notes",
+                "b.csv",
+                "--at",
+                "200",
+                "--window",
+                "10",
+                "--tag",
+                "value",
+            ),
+            "notes-marks.csv' was not",
+        ),
     ],
 )
 def test_figures_leave_inputs_and_foreign_files_alone(words, says, sources, monkeypatch, capsys):
@@ -83,7 +115,11 @@ def test_a_figure_is_drawn_again_until_its_numbers_are_edited(sources, monkeypat
     assert Image.open("out.png").text["Software"] == "lightning_rl"
     edited = (sources / "out.csv").read_bytes() + b",mine,seed_3,100,7\n"
     (sources / "out.csv").write_bytes(edited)
-    refused(capsys, *words, says="out.csv' was not written by this command; choose another OUT, or --force")
+    refused(
+        capsys,
+        *words,
+        says="out.csv' was not written by this command; choose another OUT, or --force",
+    )
     assert (sources / "out.csv").read_bytes() == edited
     assert main([*words, "--force"]) == 0
     assert b"mine" not in (sources / "out.csv").read_bytes()
@@ -98,7 +134,8 @@ def test_tables_are_made_again_but_not_over_other_tables(sources, monkeypatch, c
 
 
 @pytest.mark.parametrize(
-    ("content", "ours"), [("a,b\n1,2\n", True), ("a,b\r\n1,2\r\n", True), ("a,b,c\n", False), ("a\n", False)]
+    ("content", "ours"),
+    [("a,b\n1,2\n", True), ("a,b\r\n1,2\r\n", True), ("a,b,c\n", False), ("a\n", False)],
 )
 def test_a_table_is_known_by_its_whole_header(content, ours, tmp_path):
     (tmp_path / "t.csv").write_bytes(content.encode())
@@ -114,21 +151,39 @@ def test_reports_and_listings_leave_the_run_alone(tmp_path, capsys):
     for path in (run / "last.ckpt", run / "config.yaml", events):
         refused(capsys, "report", run, "-o", path, "--force", says="may be part of a run")
         refused(capsys, "runs", run, "--csv", path, "--force", says="may be part of a run")
-        refused(capsys, "proxies", "clones", path, "SD-CartPole-v1", "--force", says="may be part of a run")
+        refused(
+            capsys,
+            "proxies",
+            "clones",
+            path,
+            "SD-CartPole-v1",
+            "--force",
+            says="may be part of a run",
+        )
     assert files(tmp_path) == before
     page, table = tmp_path / "page.html", tmp_path / "runs.csv"
     for _ in range(2):
-        assert main(["report", str(run), "-o", str(page)]) == main(["runs", str(run), "--csv", str(table)]) == 0
+        assert (
+            main(["report", str(run), "-o", str(page)])
+            == main(["runs", str(run), "--csv", str(table)])
+            == 0
+        )
     assert len(pd.read_csv(table)) == 1
     page.write_text("<html>my own page</html>")
     refused(capsys, "report", run, "-o", page, says="page.html' was not written by this command")
 
 
-@pytest.mark.parametrize("content", [b"one line without an end", b"a,b\n1,2\n", b"\xff\xfe\x00binary\n", b"n,value\n1,2\n"])
+@pytest.mark.parametrize(
+    "content",
+    [b"one line without an end", b"a,b\n1,2\n", b"\xff\xfe\x00binary\n", b"n,value\n1,2\n"],
+)
 def test_a_results_table_cuts_nothing_off_a_foreign_file(content, tmp_path):
     path = tmp_path / "notes.txt"
     path.write_bytes(content)
-    with pytest.raises(UserError, match=", not with 'n,score'; name"), open_results(path, ("n", "score"), ("n",)):
+    with (
+        pytest.raises(UserError, match=", not with 'n,score'; name"),
+        open_results(path, ("n", "score"), ("n",)),
+    ):
         pass
     assert path.read_bytes() == content
     with open_results(path, ("n", "score"), ("n",), force=True) as results:
@@ -138,7 +193,9 @@ def test_a_results_table_cuts_nothing_off_a_foreign_file(content, tmp_path):
 
 @pytest.mark.parametrize("torn", [b"n,score\n1,2\n2,3\n", b"n,score\n1,2\n2,3\n2,"])
 def test_a_results_table_goes_on_after_a_torn_write(torn, tmp_path):
-    """Other rows about the same as the last may be lost with one that was begun: that thing is not done."""
+    """Other rows about the same as the last may be lost with one that was begun: that thing is
+    not done.
+    """
     path = tmp_path / "out.csv"
     path.write_bytes(torn)
     with open_results(path, ("n", "score"), ("n",)) as results:
@@ -151,7 +208,10 @@ def test_a_results_table_goes_on_after_a_torn_write(torn, tmp_path):
 def test_a_malformed_row_is_named_and_kept(tmp_path):
     path = tmp_path / "out.csv"
     path.write_text("n,score\n1,2\n1,2,3\n")
-    with pytest.raises(UserError, match="row 3: 3 values in 2 columns"), open_results(path, ("n", "score"), ("n",)):
+    with (
+        pytest.raises(UserError, match="row 3: 3 values in 2 columns"),
+        open_results(path, ("n", "score"), ("n",)),
+    ):
         pass
     assert path.read_text() == "n,score\n1,2\n1,2,3\n"
 
@@ -168,16 +228,30 @@ def test_an_evaluation_leaves_foreign_files_beside_the_checkpoint(tmp_path, caps
     assert json.loads((run / "evaluation.json").read_text())["episodes"] == 1
     (run / "sweep.csv").write_text(SWEEP)
     capsys.readouterr()
-    refused(capsys, *words, "--eval_command", "sweep", says="sweep.csv' was not written by this command")
+    refused(
+        capsys, *words, "--eval_command", "sweep", says="sweep.csv' was not written by this command"
+    )
 
 
 def test_a_folder_that_cannot_be_written_is_said_before_the_work(sources, monkeypatch, capsys):
     monkeypatch.chdir(sources)
     monkeypatch.setattr("lightning_rl.core.outputs.os.access", lambda folder, mode: False)
     before = files(sources)
-    refused(capsys, *CURVES, "./out", "b.csv", says=f"cannot write 'out.csv': '{sources}' is not writable for this user")
+    refused(
+        capsys,
+        *CURVES,
+        "./out",
+        "b.csv",
+        says=f"cannot write 'out.csv': '{sources}' is not writable for this user",
+    )
     refused(capsys, "report", "b.csv", says="cannot write 'figures/report.html'")
-    refused(capsys, *CURVES, "b.csv/out", "b.csv", says=f"cannot write 'b.csv/out.csv': '{sources / 'b.csv'}' is not a folder")
+    refused(
+        capsys,
+        *CURVES,
+        "b.csv/out",
+        "b.csv",
+        says=f"cannot write 'b.csv/out.csv': '{sources / 'b.csv'}' is not a folder",
+    )
     assert files(sources) == before
 
 
@@ -220,7 +294,11 @@ def test_a_run_begins_without_what_a_killed_writer_has_left(tmp_path):
 def test_a_name_without_a_folder_is_put_into_one_that_git_ignores(sources, monkeypatch):
     monkeypatch.chdir(sources)
     assert main([*CURVES, "mine", "b.csv"]) == 0
-    assert sorted(path.name for path in (sources / "figures").iterdir()) == ["mine.csv", "mine.png", "mine.svg"]
+    assert sorted(path.name for path in (sources / "figures").iterdir()) == [
+        "mine.csv",
+        "mine.png",
+        "mine.svg",
+    ]
     assert "/figures/" in (ROOT / ".gitignore").read_text().splitlines()
 
 
@@ -230,5 +308,7 @@ def test_insisting_through_a_link_overwrites_no_file_of_a_run(tmp_path, capsys):
     (tmp_path / "link.csv").symlink_to(run / "last.ckpt")
     before = (run / "last.ckpt").read_bytes()
     for csv in (tmp_path / "link.csv", run / "written.txt"):
-        refused(capsys, "runs", tmp_path / "exp", "--csv", csv, "--force", says="may be part of a run")
+        refused(
+            capsys, "runs", tmp_path / "exp", "--csv", csv, "--force", says="may be part of a run"
+        )
     assert (run / "last.ckpt").read_bytes() == before

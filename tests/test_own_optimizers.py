@@ -1,4 +1,6 @@
-"""Optimizers, schedulers and random numbers of methods of one's own: resumed to the bit, or refused in one line."""
+"""Optimizers, schedulers and random numbers of methods of one's own: resumed to the bit, or
+refused in one line.
+"""
 
 import pytest
 import torch
@@ -13,9 +15,14 @@ TINY_PG = {"num_episodes_per_iter": 2, "max_episodes": 100, "hidden": [4], "eval
 
 def trainer_in(folder, epochs):
     return Trainer(
-        max_epochs=epochs, default_root_dir=folder, logger=False, accelerator="cpu", enable_progress_bar=False,
-        enable_model_summary=False, enable_checkpointing=False,
-    )  # fmt: skip
+        max_epochs=epochs,
+        default_root_dir=folder,
+        logger=False,
+        accelerator="cpu",
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        enable_checkpointing=False,
+    )
 
 
 class Halving(implementation("REINFORCE")):
@@ -40,8 +47,12 @@ def test_schedulers_of_ones_own_resume_where_they_were(tmp_path):
 rates = torch.optim.lr_scheduler
 SCHEDULES = {
     "linear": lambda optimizer: rates.LinearLR(optimizer, 0.1, total_iters=3),
-    "sequential": lambda optimizer: rates.SequentialLR(optimizer, [rates.ConstantLR(optimizer), rates.StepLR(optimizer, 1)], [2]),
-    "one cycle, whose momenta change": lambda optimizer: rates.OneCycleLR(optimizer, 0.5, total_steps=9),
+    "sequential": lambda optimizer: rates.SequentialLR(
+        optimizer, [rates.ConstantLR(optimizer), rates.StepLR(optimizer, 1)], [2]
+    ),
+    "one cycle, whose momenta change": lambda optimizer: rates.OneCycleLR(
+        optimizer, 0.5, total_steps=9
+    ),
     "rising": lambda optimizer: rates.LambdaLR(optimizer, lambda epoch: 1 + epoch),
     "warm-up": lambda optimizer: rates.LambdaLR(optimizer, lambda epoch: min(1.0, (1 + epoch) / 4)),
 }
@@ -49,7 +60,9 @@ SCHEDULES = {
 
 @pytest.mark.parametrize("optimizer", [torch.optim.Adam, torch.optim.Rprop], ids=["Adam", "Rprop"])
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_schedulers_and_optimizers_of_ones_own_are_resumed_to_the_bit(schedule, optimizer, tmp_path):
+def test_schedulers_and_optimizers_of_ones_own_are_resumed_to_the_bit(
+    schedule, optimizer, tmp_path
+):
     if optimizer is torch.optim.Rprop and "momenta" in schedule:
         pytest.skip("it has none")
 
@@ -70,7 +83,9 @@ def test_schedulers_and_optimizers_of_ones_own_are_resumed_to_the_bit(schedule, 
         trainer = trainer_in(tmp_path, epochs)
         trainer.fit(method, datamodule=method.rollouts(), ckpt_path=ckpt_path, weights_only=True)
         trainer.save_checkpoint(tmp_path / "last.ckpt")
-        return method, str(torch.load(tmp_path / "last.ckpt", weights_only=True)["optimizer_states"])
+        return method, str(
+            torch.load(tmp_path / "last.ckpt", weights_only=True)["optimizer_states"]
+        )
 
     (whole, held), _ = train(5), train(2)
     resumed, again = train(5, tmp_path / "last.ckpt")
@@ -80,7 +95,9 @@ def test_schedulers_and_optimizers_of_ones_own_are_resumed_to_the_bit(schedule, 
 
 
 class Noisy(implementation("REINFORCE")):
-    """A user's method that draws from torch's global generator, and gives one optimizer and one scheduler, not lists."""
+    """A user's method that draws from torch's global generator, and gives one optimizer and one
+    scheduler, not lists.
+    """
 
     def make_optimizers(self):
         return torch.optim.SGD(self.parameters(), lr=1e-2)
@@ -116,21 +133,34 @@ def test_what_a_method_of_ones_own_draws_is_drawn_again_when_it_is_resumed(tmp_p
 def test_what_a_subclass_may_not_override_is_named(tmp_path):
     class Own(implementation("AAC")):
         def configure_optimizers(self):
-            return [torch.optim.Adam(self.policy.parameters()), torch.optim.Adam(self.critic.parameters())]
+            return [
+                torch.optim.Adam(self.policy.parameters()),
+                torch.optim.Adam(self.critic.parameters()),
+            ]
 
     method = Own("cartpole", implementation="AAC", **tiny_settings("AAC"))
-    with pytest.raises(UserError, match="Own: override make_optimizers and schedulers, not configure_optimizers"):
+    with pytest.raises(
+        UserError, match="Own: override make_optimizers and schedulers, not configure_optimizers"
+    ):
         trainer_in(tmp_path, 1).fit(method, datamodule=method.rollouts())
 
 
-@pytest.mark.parametrize("make", [
-    lambda optimizer: torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer), lambda optimizer: {"scheduler": None},
-], ids=["plateau", "dict"])  # fmt: skip
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda optimizer: torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer),
+        lambda optimizer: {"scheduler": None},
+    ],
+    ids=["plateau", "dict"],
+)
 def test_schedulers_that_no_epoch_steps_are_refused(make, tmp_path):
     class Own(implementation("REINFORCE")):
         def schedulers(self, optimizers):
             return [make(optimizers[0])]
 
     method = Own("cartpole", implementation="REINFORCE", **TINY_PG)
-    with pytest.raises(UserError, match=r"schedulers\(\): .*; give a list of schedulers that are stepped once an epoch"):
+    with pytest.raises(
+        UserError,
+        match=r"schedulers\(\): .*; give a list of schedulers that are stepped once an epoch",
+    ):
         trainer_in(tmp_path, 1).fit(method, datamodule=method.rollouts())

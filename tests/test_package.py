@@ -1,4 +1,6 @@
-"""What is installed: every file that the package reads, and a wheel that trains where nothing else is."""
+"""What is installed: every file that the package reads, and a wheel that trains where nothing
+else is.
+"""
 
 import configparser
 import os
@@ -15,15 +17,26 @@ PACKAGE = ROOT / "lightning_rl"
 def test_every_file_that_is_no_python_is_installed():
     setup = configparser.ConfigParser()
     setup.read(ROOT / "setup.cfg")
-    patterns = [pattern.strip() for pattern in setup["options.package_data"]["lightning_rl"].split(",")]
+    patterns = [
+        pattern.strip() for pattern in setup["options.package_data"]["lightning_rl"].split(",")
+    ]
     installed = {path for pattern in patterns for path in PACKAGE.glob(pattern)}
-    found = (path for folder in (PACKAGE, PACKAGE / "configs") for path in folder.rglob("*") if path.is_file())
-    assert {path for path in found if path.suffix != ".py" and path.parent.name != "__pycache__"} == installed
+    found = (
+        path
+        for folder in (PACKAGE, PACKAGE / "configs")
+        for path in folder.rglob("*")
+        if path.is_file()
+    )
+    assert {
+        path for path in found if path.suffix != ".py" and path.parent.name != "__pycache__"
+    } == installed
 
 
 def run(*words: str | Path, cwd: Path) -> str:
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run([str(word) for word in words], cwd=cwd, env=env, capture_output=True, text=True)
+    done = subprocess.run(
+        [str(word) for word in words], cwd=cwd, env=env, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -31,7 +44,9 @@ def run(*words: str | Path, cwd: Path) -> str:
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_a_wheel_trains_in_an_empty_environment(tmp_path):
-    """The wheel is built from the source distribution, which is built from the files that git knows."""
+    """The wheel is built from the source distribution, which is built from the files that git
+    knows.
+    """
     source, built, elsewhere = (tmp_path / name for name in ("source", "built", "elsewhere"))
     for folder in (source, built, elsewhere):
         folder.mkdir()
@@ -50,5 +65,8 @@ def test_a_wheel_trains_in_an_empty_environment(tmp_path):
     assert "finished at" in run(bin_ / "lightning-rl", "train", *words, cwd=elsewhere)
     run_dir = elsewhere / "exp_dir/CartPole-v1/default/UDRL/seed_25"
     run(bin_ / "lightning-rl", "eval", run_dir, "--episodes", "2", cwd=elsewhere)
-    proxy = "import lightning_rl; print(lightning_rl.load_proxy('SE-CartPole-v0').reset(seed=0)[0].shape)"
+    proxy = (
+        "import lightning_rl; "
+        "print(lightning_rl.load_proxy('SE-CartPole-v0').reset(seed=0)[0].shape)"
+    )
     assert run(bin_ / "python", "-c", proxy, cwd=elsewhere) == "(4,)\n"

@@ -12,8 +12,12 @@ from pytorch_lightning import loggers
 
 HOW_TOS = sorted((ROOT / "docs" / "how_to").glob("*.md"))
 HEAVY = {"tune"}  # Ray starts
-PAGES = [pytest.param(page, marks=[pytest.mark.slow] if page.stem in HEAVY else []) for page in HOW_TOS]
-needs_parallel = pytest.mark.skipif(shutil.which("parallel") is None, reason="GNU parallel is not installed")
+PAGES = [
+    pytest.param(page, marks=[pytest.mark.slow] if page.stem in HEAVY else []) for page in HOW_TOS
+]
+needs_parallel = pytest.mark.skipif(
+    shutil.which("parallel") is None, reason="GNU parallel is not installed"
+)
 
 
 @pytest.fixture
@@ -24,13 +28,19 @@ def machine(tmp_path):
 
 @needs_parallel
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "docs" / "command_line.md"], ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", ROOT / "docs" / "command_line.md"], ids=lambda page: page.stem
+)
 def test_a_tour(page, machine):
     machine.follow(page)
-    assert list(machine.folder.glob("exp_dir/lunarlander/*/RCP-A/seed_25/evaluation_advantage=*.json"))
+    assert list(
+        machine.folder.glob("exp_dir/lunarlander/*/RCP-A/seed_25/evaluation_advantage=*.json")
+    )
     if page.stem == "command_line":
         assert (machine.folder / "figures/figure.png").stat().st_size > 10_000
-        assert len(list(machine.folder.glob("exp_dir/lunarlander/paper/UDRL/seed_*/last.ckpt"))) == 5
+        assert (
+            len(list(machine.folder.glob("exp_dir/lunarlander/paper/UDRL/seed_*/last.ckpt"))) == 5
+        )
 
 
 @needs_parallel
@@ -43,11 +53,15 @@ def test_how_to(page, machine):
 
 def test_loggers_that_are_not_installed_here_take_what_the_page_gives_them():
     page = (ROOT / "docs" / "how_to" / "loggers.md").read_text()
-    calls = [ast.parse(call, mode="eval").body for call in re.findall(r"`logger=(\w+\(.*?\))`", page)]
+    calls = [
+        ast.parse(call, mode="eval").body for call in re.findall(r"`logger=(\w+\(.*?\))`", page)
+    ]
     assert [call.func.id for call in calls] == ["WandbLogger", "MLFlowLogger"]
     for call in calls:
         named = {each.arg: each.value.value for each in call.keywords}
-        inspect.signature(getattr(loggers, call.func.id)).bind(*(each.value for each in call.args), **named)
+        inspect.signature(getattr(loggers, call.func.id)).bind(
+            *(each.value for each in call.args), **named
+        )
 
 
 @pytest.mark.timeout(600)
@@ -59,7 +73,9 @@ def test_a_rented_machine(machine):
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("names", [("head.sh", "node.sh", "search.sh"), ("search.sbatch",)], ids=["by hand", "slurm"])
+@pytest.mark.parametrize(
+    "names", [("head.sh", "node.sh", "search.sh"), ("search.sbatch",)], ids=["by hand", "slurm"]
+)
 def test_a_ray_cluster_of_two_nodes(machine, names):
     scripts = {block.title: block.text for block in blocks(ROOT / "docs" / "how_to" / "cluster.md")}
     try:

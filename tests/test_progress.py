@@ -13,12 +13,18 @@ from lightning_rl.agents import training
 from lightning_rl.core import console
 from lightning_rl.run.callbacks import RunProgress
 
-SCALARS = {"rollout/return_mean": -1151.74, "eval/return_mean": -1062.3, "eval_greedy/return_mean": -1225.25}
+SCALARS = {
+    "rollout/return_mean": -1151.74,
+    "eval/return_mean": -1062.3,
+    "eval_greedy/return_mean": -1225.25,
+}
 
 
 @pytest.fixture
 def shown(monkeypatch):
-    """What is written to a terminal of the given width, without its control sequences, or to a file."""
+    """What is written to a terminal of the given width, without its control sequences, or to a
+    file.
+    """
 
     def begin(columns: int | None) -> io.StringIO:
         monkeypatch.setenv("TTY_COMPATIBLE", "0" if columns is None else "1")
@@ -50,10 +56,14 @@ def test_all_that_matters_fits_into_80_columns(shown, monkeypatch):
     train(SCALARS)
     line = last_frame(out.getvalue())
     assert len(line) <= 80
-    assert re.search(r"[━╸]{12} +0\.3% \d+:\d\d:\d\d left rollout -1151\.7 · [\d,]+ steps/s", line), line
+    assert re.search(
+        r"[━╸]{12} +0\.3% \d+:\d\d:\d\d left rollout -1151\.7 · [\d,]+ steps/s", line
+    ), line
     out = shown(160)
     train(SCALARS)
-    assert "eval -1062.3 · greedy -1225.2 · epoch 3/1000 · 0.37M steps" in last_frame(out.getvalue())
+    assert "eval -1062.3 · greedy -1225.2 · epoch 3/1000 · 0.37M steps" in last_frame(
+        out.getvalue()
+    )
 
 
 def test_a_search_for_proxies_shows_its_fitness(shown):
@@ -75,7 +85,9 @@ def test_after_resume_the_time_left_goes_by_the_episodes_since_then(shown, monke
     monkeypatch.setattr(console.time, "monotonic", lambda: next(seconds))
     out = shown(None)
     train({"time/episodes": 505.0}, epochs=1, budget=100_000, episodes=1000, episodes_before=500)
-    assert re.search(r" 50\.5% · 1:\d\d:\d\d left", out.getvalue()), out.getvalue()  # 495 to go, 5 took a minute
+    assert re.search(r" 50\.5% · 1:\d\d:\d\d left", out.getvalue()), (
+        out.getvalue()
+    )  # 495 to go, 5 took a minute
 
 
 def test_part_of_an_epoch_does_not_say_when_all_is_done(shown, monkeypatch):
@@ -129,11 +141,18 @@ def test_within_an_epoch_the_bar_moves_and_never_back(shown, monkeypatch):
     assert len(line) <= 80
 
 
-@pytest.mark.parametrize(("implementation", "gamename"), [("SE", "emptyroom22"), ("MBRL", "cartpole-v0")])
-def test_generations_and_collections_say_how_far_they_are(tmp_path, monkeypatch, implementation, gamename):
+@pytest.mark.parametrize(
+    ("implementation", "gamename"), [("SE", "emptyroom22"), ("MBRL", "cartpole-v0")]
+)
+def test_generations_and_collections_say_how_far_they_are(
+    tmp_path, monkeypatch, implementation, gamename
+):
     parts = []
     monkeypatch.setattr(training, "under_way", lambda *given: parts.append(max(given)))
-    assert run_cli(tmp_path, "--max_epochs", "1", gamename=gamename, implementation=implementation) == 0
+    assert (
+        run_cli(tmp_path, "--max_epochs", "1", gamename=gamename, implementation=implementation)
+        == 0
+    )
     assert len(parts) > 3
     assert all(0 <= part <= 1 for part in parts)
     assert max(parts) >= 0.5

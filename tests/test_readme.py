@@ -23,7 +23,9 @@ def test_tables_are_complete(name):
 
 def test_it_is_short():
     """Words that are seen: not the sources of numbers, nor the bars of tables."""
-    assert 500 < len([word for word in re.sub("<!--.*?-->", "", README).split() if word != "|"]) <= 850
+    assert (
+        500 < len([word for word in re.sub("<!--.*?-->", "", README).split() if word != "|"]) <= 850
+    )
 
 
 def test_every_suite_that_is_named_is_there():
@@ -37,12 +39,17 @@ def test_the_citation_is_of_this_version_and_names_the_papers_of_every_family():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert citation["version"] == lightning_rl.__version__
     notes = " ".join(paper["notes"] for paper in citation["references"])
-    assert all(name in notes for name in ("UDRL", "RCP-A", "REINFORCE", "SE", "RN", "MBRL", "ER", "gaussian-latent"))
+    assert all(
+        name in notes
+        for name in ("UDRL", "RCP-A", "REINFORCE", "SE", "RN", "MBRL", "ER", "gaussian-latent")
+    )
 
 
 def test_speeds_are_those_that_were_measured_last():
     """After ``make bench``: write the medians of results/speed.md."""
-    measured = dict(re.findall(r"^\| (.+?) \| ([\d.]+) ", (ROOT / "results" / "speed.md").read_text(), re.M))
+    measured = dict(
+        re.findall(r"^\| (.+?) \| ([\d.]+) ", (ROOT / "results" / "speed.md").read_text(), re.M)
+    )
     rows = re.findall(r"^\| (\w+) \| ([\d.]+) \| ([\d.]+) \((\d+)\) \| ([\d.]+) \|$", README, re.M)
     assert [row[0] for row in rows] == ["DDQN", "TD3", "PPO"]
     for agent, alone, stacked, count, other in rows:

@@ -1,8 +1,11 @@
-"""Short runs of every implementation end where they ended when they were recorded: a net under rebuilding.
+"""Short runs of every implementation end where they ended when they were recorded: a net under
+rebuilding.
 
-What is recorded does not depend on the names or the places of parameters: how far the weights of the result (the policy, or the
-proxy of SE, RN and MBRL) have moved, sorted; the counters; the evaluations. A change that moves a number on purpose records it
-anew and says why: ``python tests/test_recorded_runs.py RCP-A`` writes it to ``data_files/recorded_runs.json``; all without.
+What is recorded does not depend on the names or the places of parameters: how far the weights of
+the result (the policy, or the proxy of SE, RN and MBRL) have moved, sorted; the counters; the
+evaluations. A change that moves a number on purpose records it
+anew and says why: ``python tests/test_recorded_runs.py RCP-A`` writes it to
+``data_files/recorded_runs.json``; all without.
 """
 
 import json
@@ -26,21 +29,42 @@ TAGS = ("eval/return_mean", "eval_greedy/return_mean", "rollout/return_mean", "e
 
 # Where an implementation runs; several environments show its kinds of actions and of observations.
 GAMES = {
-    "UDRL": ("cartpole", "pendulum"), "RCP-R": ("cartpole",), "RCP-A": ("lunarlander", "pendulum"),
-    "REINFORCE": ("beresheet",), "REINFORCE-baseline": ("cartpole",), "REINFORCE-entropy": ("pendulum",),
-    "REINFORCE-combined": ("acrobot",), "AAC": ("beresheet", "pendulum"), "QL": ("cliff",), "SARSA": ("emptyroom22",),
-    "DDQN": ("cartpole-v0",), "DuelingDDQN": ("acrobot",), "TD3": ("pendulum",), "TD3-discrete": ("cartpole-v0",),
-    "PPO": ("cartpole", "pendulum"), "SE": ("cartpole-v0",), "RN": ("cartpole-v0", "cliff"), "SD": ("cartpole", "pendulum"),
+    "UDRL": ("cartpole", "pendulum"),
+    "RCP-R": ("cartpole",),
+    "RCP-A": ("lunarlander", "pendulum"),
+    "REINFORCE": ("beresheet",),
+    "REINFORCE-baseline": ("cartpole",),
+    "REINFORCE-entropy": ("pendulum",),
+    "REINFORCE-combined": ("acrobot",),
+    "AAC": ("beresheet", "pendulum"),
+    "QL": ("cliff",),
+    "SARSA": ("emptyroom22",),
+    "DDQN": ("cartpole-v0",),
+    "DuelingDDQN": ("acrobot",),
+    "TD3": ("pendulum",),
+    "TD3-discrete": ("cartpole-v0",),
+    "PPO": ("cartpole", "pendulum"),
+    "SE": ("cartpole-v0",),
+    "RN": ("cartpole-v0", "cliff"),
+    "SD": ("cartpole", "pendulum"),
     "MBRL": ("cartpole-v0",),
-    "ER": ("procmaze-3",), "perfect-model": ("panflute-2",), "simple-model": ("buttongrid-3",),
-    "categorical-latent": ("panflute-2",), "gaussian-latent": ("procmaze-3",),
-}  # fmt: skip
+    "ER": ("procmaze-3",),
+    "perfect-model": ("panflute-2",),
+    "simple-model": ("buttongrid-3",),
+    "categorical-latent": ("panflute-2",),
+    "gaussian-latent": ("procmaze-3",),
+}
 PRESETS = {
-    ("RCP-A", "cartpole"): ("original", "unweighted"), ("RCP-R", "cartpole"): ("original",),
+    ("RCP-A", "cartpole"): ("original", "unweighted"),
+    ("RCP-R", "cartpole"): ("original",),
     ("AAC", "beresheet"): ("exact", "tuned"),
-    ("SE", "cartpole-v0"): ("bandit",), ("ER", "panflute-2"): ("low-data",), ("DDQN", "cartpole-v0"): ("transfer",),
-}  # fmt: skip
-SETTINGS = {name: {"learning_starts": 0} for name in ("DuelingDDQN", "TD3")}  # episodes of 200 steps and more: learn in the first
+    ("SE", "cartpole-v0"): ("bandit",),
+    ("ER", "panflute-2"): ("low-data",),
+    ("DDQN", "cartpole-v0"): ("transfer",),
+}
+SETTINGS = {
+    name: {"learning_starts": 0} for name in ("DuelingDDQN", "TD3")
+}  # episodes of 200 steps and more: learn in the first
 CASES = [(name, game, None) for name, games in GAMES.items() for game in games]
 CASES += [(name, game, preset) for (name, game), presets in PRESETS.items() for preset in presets]
 
@@ -54,22 +78,37 @@ def weights(policy: torch.nn.Module) -> torch.Tensor:
 
 
 def moved(implementation: str, folder: Path) -> list[float]:
-    """The quantiles of how far each weight of the result has moved, then the sum and the mean square of all these."""
+    """The quantiles of how far each weight of the result has moved, then the sum and the mean
+    square of all these.
+    """
     method = load_method(folder / "last.ckpt")
     fresh = IMPLEMENTATIONS[implementation](**method.hparams)
     if (folder / "proxy.pt").exists():
         _, after, _ = read_proxy(proxy_path(str(folder / "proxy.pt")), method.spec.gamename)
-        before = fresh.strategy.mean.detach() if hasattr(fresh, "strategy") else torch.zeros_like(after)
+        before = (
+            fresh.strategy.mean.detach() if hasattr(fresh, "strategy") else torch.zeros_like(after)
+        )
     else:
         before, after = (weights(each.policy) for each in (fresh, method))
     change = after.double() - before.double()
-    return [*change.quantile(QUANTILES).tolist(), float(change.sum()), float(change.square().mean())]
+    return [
+        *change.quantile(QUANTILES).tolist(),
+        float(change.sum()),
+        float(change.square().mean()),
+    ]
 
 
-def outcome(implementation: str, gamename: str, preset: str | None, logdir: Path) -> dict[str, object]:
+def outcome(
+    implementation: str, gamename: str, preset: str | None, logdir: Path
+) -> dict[str, object]:
     """What a run leaves."""
-    flags, settings = ["--max_epochs", "4", *([] if preset is None else ["--preset", preset])], SETTINGS.get(implementation, {})
-    assert run_cli(logdir, *flags, implementation=implementation, gamename=gamename, **settings) == 0
+    flags, settings = (
+        ["--max_epochs", "4", *([] if preset is None else ["--preset", preset])],
+        SETTINGS.get(implementation, {}),
+    )
+    assert (
+        run_cli(logdir, *flags, implementation=implementation, gamename=gamename, **settings) == 0
+    )
     folder = run_dir(logdir, gamename, implementation=implementation)
     method = load_method(folder / "last.ckpt")
     returns = {}
@@ -110,5 +149,9 @@ if __name__ == "__main__":
     for each in [case for case in CASES if case[0] in (sys.argv[1:] or IMPLEMENTATIONS)]:
         with tempfile.TemporaryDirectory() as scratch:
             record[label(*each)] = outcome(*each, Path(scratch))
-    RECORD.write_text("{\n" + ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in record.items()) + "\n}\n")
+    RECORD.write_text(
+        "{\n"
+        + ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in record.items())
+        + "\n}\n"
+    )
     sys.exit(0)

@@ -1,4 +1,6 @@
-"""What is refused before anything is made or changed: limits of sizes, a second run, budgets below what is done, numbers."""
+"""What is refused before anything is made or changed: limits of sizes, a second run, budgets
+below what is done, numbers.
+"""
 
 import functools
 import os
@@ -47,9 +49,15 @@ def copied(finished, tmp_path):
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--no_checkpoint"], "already holds a run; continue with --resume, or choose another --exp_name or --seed"),
+        (
+            ["--no_checkpoint"],
+            "already holds a run; continue with --resume, or choose another --exp_name or --seed",
+        ),
         ([], "already holds a run; continue with --resume"),
-        (["--resume", "--max_epochs", "2"], "has done 3 epochs, more than the 2 that are asked for; ask for 3 or more"),
+        (
+            ["--resume", "--max_epochs", "2"],
+            "has done 3 epochs, more than the 2 that are asked for; ask for 3 or more",
+        ),
         (["--resume", "--set=max_env_steps=7"], "more than max_env_steps=7; ask for "),
         (["--resume", "--set=learning_rate=0.5"], "learning_rate is 0.5 now but 0.001"),
         (["--resume", "--max_epochs", "5", "--set=num_updates_per_iter=1000000000"], "of memory"),
@@ -58,13 +66,29 @@ def copied(finished, tmp_path):
 def test_a_refused_run_changes_nothing_of_the_one_that_is_there(flags, words, copied, capsys):
     before = contents(copied)
     settings = [flag for flag in tiny_flags() if "num_updates" not in flag or "memory" not in words]
-    assert main(["--gamename", "cartpole", "--logdir", str(copied), "--num_workers", "0", *settings, *flags]) == 2
+    assert (
+        main(
+            [
+                "--gamename",
+                "cartpole",
+                "--logdir",
+                str(copied),
+                "--num_workers",
+                "0",
+                *settings,
+                *flags,
+            ]
+        )
+        == 2
+    )
     assert words in capsys.readouterr().err
     assert contents(copied) == before
     assert read_state(run_dir(copied)) == ("finished", "")
 
 
-@pytest.mark.parametrize("steps", [None, "7", torch.tensor(9 + 1j), torch.tensor([9, 9]), torch.zeros((), device="meta")])
+@pytest.mark.parametrize(
+    "steps", [None, "7", torch.tensor(9 + 1j), torch.tensor([9, 9]), torch.zeros((), device="meta")]
+)
 @pytest.mark.parametrize("weights", [lambda steps: steps, lambda steps: {"env_steps": steps}])
 def test_a_budget_beside_damaged_counters_is_refused_in_a_line(weights, steps, copied, capsys):
     path = run_dir(copied) / "last.ckpt"
@@ -93,37 +117,80 @@ def test_a_run_with_nothing_left_to_do_stays_finished(copied, capsys):
 
 
 def test_a_budget_is_refused_only_where_it_is_new_and_less_than_is_done(copied):
-    done = int(torch.load(run_dir(copied) / "last.ckpt", weights_only=True)["state_dict"]["env_steps"])
+    done = int(
+        torch.load(run_dir(copied) / "last.ckpt", weights_only=True)["state_dict"]["env_steps"]
+    )
     assert run_cli(copied, "--resume", "--max_epochs", "3", max_env_steps=done) == 0
     for _ in range(2):  # the epoch that reaches it goes on to its end, beyond it
         assert run_cli(copied, "--resume", "--max_epochs", "4", max_env_steps=done + 1) == 0
 
 
 def test_a_budget_of_episodes_counts_episodes(tmp_path, capsys):
-    run = functools.partial(run_cli, tmp_path, "--max_epochs", "2", "--resume", implementation="REINFORCE")
+    run = functools.partial(
+        run_cli, tmp_path, "--max_epochs", "2", "--resume", implementation="REINFORCE"
+    )
     assert run() == run(max_episodes=9) == 0  # of which 8 are done, in more steps
     assert run(max_episodes=7) == 2
     assert "has episodes 8, more than max_episodes=7; ask for 8 or more" in capsys.readouterr().err
 
 
 SIZES = {
-    "UDRL": ["hidden=[1000000,1000000]", "hidden=[60000,60000,60000]", f"hidden={[1] * 65}", "batch_size=1000000000000",
-             "batch_size=16000000", "replay_size=10000000000000000", "replay_size=100000000", "num_episodes_per_iter=100001",
-             "learning_starts=999999999", "num_updates_per_iter=100000000", "eval_episodes=1000000"],
-    "DDQN": ["replay_size=10000000000", "hidden=[65537]", "icm_hidden_size=100000", "batch_size=99999999"],
+    "UDRL": [
+        "hidden=[1000000,1000000]",
+        "hidden=[60000,60000,60000]",
+        f"hidden={[1] * 65}",
+        "batch_size=1000000000000",
+        "batch_size=16000000",
+        "replay_size=10000000000000000",
+        "replay_size=100000000",
+        "num_episodes_per_iter=100001",
+        "learning_starts=999999999",
+        "num_updates_per_iter=100000000",
+        "eval_episodes=1000000",
+    ],
+    "DDQN": [
+        "replay_size=10000000000",
+        "hidden=[65537]",
+        "icm_hidden_size=100000",
+        "batch_size=99999999",
+    ],
     "PPO": ["rollout_steps=100000000000"],
-    "RCP-A": ["window_steps=1000000000000", "steps_per_iter=1000000000", "num_critic_updates_per_iter=10000000",
-              "critic_hidden=[65000,65000,65000]"],
+    "RCP-A": [
+        "window_steps=1000000000000",
+        "steps_per_iter=1000000000",
+        "num_critic_updates_per_iter=10000000",
+        "critic_hidden=[65000,65000,65000]",
+    ],
     "REINFORCE": ["num_episodes_per_iter=10000000"],
-    "SE": ["population=1000000", "population=99999", "center_agents=1000000", "test_episodes=1000000", "latent_size=100000"],
+    "SE": [
+        "population=1000000",
+        "population=99999",
+        "center_agents=1000000",
+        "test_episodes=1000000",
+        "latent_size=100000",
+    ],
     "MBRL": ["data_steps=1000000000000", "data_agents=100001"],
-}  # fmt: skip
+}
 
 
-@pytest.mark.parametrize(("implementation", "setting"), [(name, setting) for name, own in SIZES.items() for setting in own])
-def test_sizes_beyond_the_limits_are_refused_before_a_folder_is_made(implementation, setting, tmp_path, capsys, monkeypatch):
+@pytest.mark.parametrize(
+    ("implementation", "setting"),
+    [(name, setting) for name, own in SIZES.items() for setting in own],
+)
+def test_sizes_beyond_the_limits_are_refused_before_a_folder_is_made(
+    implementation, setting, tmp_path, capsys, monkeypatch
+):
     monkeypatch.setattr(footprint, "memory", lambda: 16 * 10**9)
-    words = ["--implementation", implementation, "--gamename", "cartpole", "--logdir", str(tmp_path), "--set", setting]
+    words = [
+        "--implementation",
+        implementation,
+        "--gamename",
+        "cartpole",
+        "--logdir",
+        str(tmp_path),
+        "--set",
+        setting,
+    ]
     assert main(words) == 2
     captured = capsys.readouterr().err.strip().splitlines()
     assert len(captured) == 1
@@ -132,36 +199,55 @@ def test_sizes_beyond_the_limits_are_refused_before_a_folder_is_made(implementat
 
 
 def test_seeds_together_take_the_memory_of_each(monkeypatch):
-    config = build_config(IMPLEMENTATIONS["DDQN"].Config, [*merged_values("DDQN", "cartpole"), ("", {"replay_size": 10**6})])
+    config = build_config(
+        IMPLEMENTATIONS["DDQN"].Config,
+        [*merged_values("DDQN", "cartpole"), ("", {"replay_size": 10**6})],
+    )
     monkeypatch.setattr(footprint, "memory", lambda: 10**8)
-    footprint.require_memory(config, env_spec("cartpole"), 2)  # a step takes 4 (2 x 4 + 2 + 2) bytes
-    with pytest.raises(UserError, match=r"replay_size 1000000 .* with 4 seed\(s\) .* about 0.2 GB of memory"):
+    footprint.require_memory(
+        config, env_spec("cartpole"), 2
+    )  # a step takes 4 (2 x 4 + 2 + 2) bytes
+    with pytest.raises(
+        UserError, match=r"replay_size 1000000 .* with 4 seed\(s\) .* about 0.2 GB of memory"
+    ):
         footprint.require_memory(config, env_spec("cartpole"), 4)
 
 
 def test_the_footprint_of_a_config_by_hand():
     values = {"hidden": [10, 20], "batch_size": 3, "replay_size": 100}
-    config = build_config(IMPLEMENTATIONS["DDQN"].Config, [*merged_values("DDQN", "cartpole"), ("", values)])
+    config = build_config(
+        IMPLEMENTATIONS["DDQN"].Config, [*merged_values("DDQN", "cartpole"), ("", values)]
+    )
     needed = footprint.footprint(config, env_spec("cartpole"))
     assert needed["replay_size"] == 4 * 100 * 12
     assert needed["hidden"] == 16 * (6 * 10 + 10 * 20 + 20 * 2)
     assert needed["batch_size"] == 4 * 3 * (12 + 2 * (6 + 10 + 20 + 2) + 2 * (6 + 2))
     values = {"hidden": [10, 20], "critic_hidden": [5], "batch_size": 3, "num_updates_per_iter": 7}
-    config = build_config(IMPLEMENTATIONS["RCP-A"].Config, [*merged_values("RCP-A", "cartpole"), ("", values)])
+    config = build_config(
+        IMPLEMENTATIONS["RCP-A"].Config, [*merged_values("RCP-A", "cartpole"), ("", values)]
+    )
     needed = footprint.footprint(config, env_spec("cartpole"))
     assert needed["critic_hidden"] == 16 * (6 * 5 + 5 * 2)
     assert needed["batch_size"] == 4 * 3 * (12 + 2 * (6 + 10 + 20 + 2) + 2 * (6 + 5 + 2))
     assert config.num_critic_updates_per_iter > 7
-    assert needed["num_critic_updates_per_iter"] == 8 * 4 * 3 * (7 + config.num_critic_updates_per_iter)
+    assert needed["num_critic_updates_per_iter"] == 8 * 4 * 3 * (
+        7 + config.num_critic_updates_per_iter
+    )
     assert needed["steps_per_iter"] == 4 * 12 * config.steps_per_iter
 
 
 def test_every_candidate_of_a_population_takes_a_network_and_an_agent():
-    """The agent: 4,800 bytes of memory, as many of its network, 192 of a critic, 1,248 of a minibatch."""
+    """The agent: 4,800 bytes of memory, as many of its network, 192 of a critic, 1,248 of a
+    minibatch.
+    """
     agent = {"DDQN": {"hidden": [10, 20], "batch_size": 3, "replay_size": 100}}
     values = {"agent": agent, "hidden": [8], "population": 5, "center_agents": 2, "eval_agents": 3}
-    config = build_config(IMPLEMENTATIONS["SE"].Config, [*merged_values("SE", "cartpole"), ("", values)]).resolved("cartpole")
-    assert footprint.footprint(config, env_spec("cartpole"))["population"] == 5 * (11_040 + 16 * (6 * 8 + 8 * 2))
+    config = build_config(
+        IMPLEMENTATIONS["SE"].Config, [*merged_values("SE", "cartpole"), ("", values)]
+    ).resolved("cartpole")
+    assert footprint.footprint(config, env_spec("cartpole"))["population"] == 5 * (
+        11_040 + 16 * (6 * 8 + 8 * 2)
+    )
 
 
 @pytest.mark.parametrize(
@@ -185,16 +271,17 @@ def test_sizes_of_environments(gamename, words):
     assert env_spec("panflute-64").obs_size == 64 * 65 // 2
 
 
-@pytest.mark.parametrize(
-    "text", ["return=", "return=high", "=3", "return=1,return=2", "", ","]
-)
+@pytest.mark.parametrize("text", ["return=", "return=high", "=3", "return=1,return=2", "", ","])
 def test_commands_that_cannot_be_read(text):
     with pytest.raises(UserError, match=r"^command '"):
         parse_command(text, ("return", "horizon"))
 
 
 def test_a_policy_that_is_not_calibrated_says_how_it_can_be_asked_for_returns():
-    with pytest.raises(UserError, match=r"unknown name 'return'; .*; it can be asked for returns after eval CKPT --calibrate"):
+    with pytest.raises(
+        UserError,
+        match=r"unknown name 'return'; .*; it can be asked for returns after eval CKPT --calibrate",
+    ):
         parse_command("return=150", ("advantage",))
 
 
@@ -216,14 +303,27 @@ def test_commands_that_no_network_can_take(value):
     method = IMPLEMENTATIONS["UDRL"]("cartpole", seed=0)
     method.target.numbers.copy_(torch.tensor([150.0, 20.0, 9.0, 200.0]))
     given = parse_command(f"return={value}", method.command_names)
-    with pytest.raises(UserError, match=r"^command return=\S+: it is not within .*; training saw 9 \.\. 200$"):
+    with pytest.raises(
+        UserError, match=r"^command return=\S+: it is not within .*; training saw 9 \.\. 200$"
+    ):
         full_command(method, given)
-    with pytest.raises(UserError, match=r"^command horizon=\S+: it is not within .*; e\.g\. horizon=100$"):
+    with pytest.raises(
+        UserError, match=r"^command horizon=\S+: it is not within .*; e\.g\. horizon=100$"
+    ):
         full_command(method, {"horizon": given["return"]})
 
 
 @pytest.mark.parametrize(
-    "text", ["sweep=0:inf", "sweep=nan:1", "sweep=5:1", "sweep=1:1", "sweep=1:2:3", "sweep=", "sweep=-1e400:0"]
+    "text",
+    [
+        "sweep=0:inf",
+        "sweep=nan:1",
+        "sweep=5:1",
+        "sweep=1:1",
+        "sweep=1:2:3",
+        "sweep=",
+        "sweep=-1e400:0",
+    ],
 )
 def test_sweeps_that_no_network_can_take(text):
     with pytest.raises(UserError, match=f"command '{text}'"):
@@ -237,7 +337,9 @@ def test_divergence_names_a_remedy_that_the_method_has():
         config = build_config(entry.Config, merged_values(name, game)).resolved(game)
         hparams = {"implementation": name, "gamename": game, "seed": 0, "config": config.__dict__}
         method = entry(**hparams)
-        with pytest.raises(UserError, match=f"loss is nan in epoch 0: .* lower --set {rate}=") as error:
+        with pytest.raises(
+            UserError, match=f"loss is nan in epoch 0: .* lower --set {rate}="
+        ) as error:
             method.check_finite("loss", float(np.nan))
         assert ("--reload" in str(error.value)) is kept
         assert "from before that" not in str(error.value)
@@ -256,14 +358,19 @@ def test_a_second_signal_leaves_at_once_with_its_sentence(number, tmp_path, caps
     monkeypatch.setattr("lightning_rl.methods.upside_down.UDRL.train_epoch", twice)
     assert run_cli(tmp_path, "--max_epochs", "3") == 128 + number
     err = capsys.readouterr().err
-    assert "finishing this epoch and writing last.ckpt, for 7 seconds at most; once more to leave at once" in err
+    assert (
+        "finishing this epoch and writing last.ckpt, for 7 seconds at most; once more to leave at "
+        "once" in err
+    )
     assert err.splitlines()[-1].startswith("left at once; what is written is whole")
     assert read_state(run_dir(tmp_path)) == ("interrupted", "")
     assert signal.getsignal(signal.SIGINT) is before
 
 
 @pytest.mark.parametrize(("interval", "resumes"), [(1, "goes on from epoch 1"), (9, "begins anew")])
-def test_an_epoch_that_takes_too_long_after_a_signal_is_left(interval, resumes, tmp_path, capsys, monkeypatch):
+def test_an_epoch_that_takes_too_long_after_a_signal_is_left(
+    interval, resumes, tmp_path, capsys, monkeypatch
+):
     monkeypatch.setattr("lightning_rl.run.callbacks.EPOCH_S", 0.5)
     train_epoch = UDRL.train_epoch
 
@@ -276,7 +383,10 @@ def test_an_epoch_that_takes_too_long_after_a_signal_is_left(interval, resumes, 
 
     monkeypatch.setattr(UDRL, "train_epoch", hangs)
     assert run_cli(tmp_path, "--max_epochs", "3", checkpoint_interval=interval) == 143
-    assert capsys.readouterr().err.splitlines()[-1] == f"left at once; what is written is whole: --resume {resumes}"
+    assert (
+        capsys.readouterr().err.splitlines()[-1]
+        == f"left at once; what is written is whole: --resume {resumes}"
+    )
     assert read_state(run_dir(tmp_path)) == ("interrupted", "")
 
 
@@ -299,7 +409,13 @@ def test_a_folder_that_is_moved_under_a_run_ends_it_and_is_not_made_again(gone, 
             if trainer.current_epoch == 2:
                 (folder if gone == "run" else folder / "logger").rename(tmp_path / "moved")
 
-    options = {"logdir": tmp_path, "num_workers": 0, "max_epochs": 4, "eval_interval": 1, "checkpoint_interval": 1}
+    options = {
+        "logdir": tmp_path,
+        "num_workers": 0,
+        "max_epochs": 4,
+        "eval_interval": 1,
+        "checkpoint_interval": 1,
+    }
     settings = {**tiny_settings("UDRL"), **options}
     with pytest.raises(UserError, match=r"was moved or removed.*--resume"):
         lightning_rl.train("UDRL", "cartpole", callbacks=[Mover()], **settings)
@@ -307,7 +423,10 @@ def test_a_folder_that_is_moved_under_a_run_ends_it_and_is_not_made_again(gone, 
     if gone == "run":
         assert not folder.exists()
         (tmp_path / "moved").rename(folder)
-    assert lightning_rl.train("UDRL", "cartpole", resume=True, **settings).method.trainer.current_epoch == 4
+    assert (
+        lightning_rl.train("UDRL", "cartpole", resume=True, **settings).method.trainer.current_epoch
+        == 4
+    )
 
 
 @pytest.mark.parametrize("name", ["config.yaml", "state.yaml"])
@@ -322,12 +441,17 @@ def test_what_is_no_runs_is_not_overwritten(name, there, tmp_path, capsys):
     (folder / name).write_text("mine: 1")
     capsys.readouterr()
     assert run_cli(tmp_path, "--max_epochs", "2", "--resume") == 2
-    assert f"{name}' is not as a run has written it, and would be overwritten; move it away" in capsys.readouterr().err
+    assert (
+        f"{name}' is not as a run has written it, and would be overwritten; move it away"
+        in capsys.readouterr().err
+    )
     assert (folder / name).read_text() == "mine: 1"
     assert (folder / ".lock").read_text() == "mine"
 
 
-def test_a_config_that_was_edited_by_hand_is_refused_by_its_key_and_kept_where_it_says_the_same(tmp_path, capsys):
+def test_a_config_that_was_edited_by_hand_is_refused_by_its_key_and_kept_where_it_says_the_same(
+    tmp_path, capsys
+):
     assert run_cli(tmp_path, "--max_epochs", "1") == 0
     config = run_dir(tmp_path) / "config.yaml"
     before = config.read_text()
@@ -335,7 +459,10 @@ def test_a_config_that_was_edited_by_hand_is_refused_by_its_key_and_kept_where_i
     config.write_text(edited)
     capsys.readouterr()
     assert run_cli(tmp_path, "--max_epochs", "1", "--resume") == 2
-    assert "config.yaml' was changed by hand: mine is 2 in it but not there in this run" in capsys.readouterr().err
+    assert (
+        "config.yaml' was changed by hand: mine is 2 in it but not there in this run"
+        in capsys.readouterr().err
+    )
     assert config.read_text() == edited
     config.write_text(f"# my best\n{before}")
     assert run_cli(tmp_path, "--max_epochs", "1", "--resume") == 0

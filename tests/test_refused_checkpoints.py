@@ -1,4 +1,6 @@
-"""A checkpoint that is not whole, or of another run, is refused in one line before anything of it is used."""
+"""A checkpoint that is not whole, or of another run, is refused in one line before anything of
+it is used.
+"""
 
 import copy
 import shutil
@@ -38,18 +40,46 @@ def changed(content, path, value):
 OPTIMIZER = ("optimizer_states", 1)
 EXPERIENCE = ("UpsideDownRollouts",)
 CHANGES = [
-    ((*OPTIMIZER, "state", 0, "exp_avg"), torch.zeros(3), "[1].state[0].exp_avg: float32 [3], expected float32 [8, 4]"),
+    (
+        (*OPTIMIZER, "state", 0, "exp_avg"),
+        torch.zeros(3),
+        "[1].state[0].exp_avg: float32 [3], expected float32 [8, 4]",
+    ),
     ((*OPTIMIZER, "state", 0, "exp_avg"), None, "optimizer_states[1].state[0]: lacks exp_avg"),
-    ((*OPTIMIZER, "state", 0, "exp_avg_sq"), torch.full((8, 4), -1e-9), "exp_avg_sq: numbers from -1e-09 to -1e-09, expected 0"),
-    ((*OPTIMIZER, "state", 0, "step"), torch.tensor(NAN), "optimizer_states[1].state[0].step: 1 of 1 numbers are NaN"),
+    (
+        (*OPTIMIZER, "state", 0, "exp_avg_sq"),
+        torch.full((8, 4), -1e-9),
+        "exp_avg_sq: numbers from -1e-09 to -1e-09, expected 0",
+    ),
+    (
+        (*OPTIMIZER, "state", 0, "step"),
+        torch.tensor(NAN),
+        "optimizer_states[1].state[0].step: 1 of 1 numbers are NaN",
+    ),
     ((*OPTIMIZER, "param_groups", 0, "lr"), "x", "optimizer_states[1].param_groups[0].lr: 'x'"),
-    ((*OPTIMIZER, "param_groups", 0, "amsgrad"), True, "optimizer_states[1].param_groups[0].amsgrad: True, expected False"),
+    (
+        (*OPTIMIZER, "param_groups", 0, "amsgrad"),
+        True,
+        "optimizer_states[1].param_groups[0].amsgrad: True, expected False",
+    ),
     (("optimizer_states",), None, "has weights alone, by which nothing is resumed"),
-    (("state_dict", "learner.net.net.body.0.weight"), torch.full((8, 8), NAN), "body.0.weight: 64 of 64 numbers are NaN"),
+    (
+        ("state_dict", "learner.net.net.body.0.weight"),
+        torch.full((8, 8), NAN),
+        "body.0.weight: 64 of 64 numbers are NaN",
+    ),
     (("state_dict", "env_steps"), torch.tensor(-5), "state_dict.env_steps: numbers from -5"),
-    (("state_dict", "env_steps"), torch.tensor(2.0), "state_dict.env_steps: float32 [], expected int64 []"),
+    (
+        ("state_dict", "env_steps"),
+        torch.tensor(2.0),
+        "state_dict.env_steps: float32 [], expected int64 []",
+    ),
     (("loops",), {}, "loops: lacks fit_loop"),
-    (("loops", "fit_loop", "epoch_progress", "current", "completed"), 0, "epoch_progress.current.completed: 0, expected 1"),
+    (
+        ("loops", "fit_loop", "epoch_progress", "current", "completed"),
+        0,
+        "epoch_progress.current.completed: 0, expected 1",
+    ),
     (("epoch",), -1, "epoch: -1"),
     (("epoch",), NAN, "epoch: nan"),
     (("global_step",), 10**30, "global_step: 1000"),
@@ -58,19 +88,33 @@ CHANGES = [
     (EXPERIENCE, None, "lacks UpsideDownRollouts"),
     ((*EXPERIENCE, "epoch"), 1, "UpsideDownRollouts.epoch: 1, expected a whole number from 2 to"),
     ((*EXPERIENCE, "buffer", "lengths"), [1] * 8, "steps are not those of its 8 episodes"),
-    ((*EXPERIENCE, "buffer", "best"), 99, "UpsideDownRollouts.buffer.best: 99, expected a whole number from 1 to 10"),
+    (
+        (*EXPERIENCE, "buffer", "best"),
+        99,
+        "UpsideDownRollouts.buffer.best: 99, expected a whole number from 1 to 10",
+    ),
     ((*EXPERIENCE, "commands"), [], "UpsideDownRollouts.commands: a list of 0"),
-    ((*EXPERIENCE, "behaviour", "net.net.body.2.bias"), torch.zeros(9), "net.net.body.2.bias: float32 [9]"),
+    (
+        (*EXPERIENCE, "behaviour", "net.net.body.2.bias"),
+        torch.zeros(9),
+        "net.net.body.2.bias: float32 [9]",
+    ),
     (("hyper_parameters",), 3, "hyper_parameters: 3, expected a dict"),
     (("hyper_parameters", "config"), [1], "hyper_parameters.config: a list of 1, expected a dict"),
     (("hyper_parameters", "config", "batch_size"), torch.ones(2), "config.batch_size: float32 [2]"),
     (("hyper_parameters", "seed"), 26, "is of seed 26, this run's is 25"),
     (("pytorch-lightning_version",), "9.9", "of Lightning 9.9"),
-]  # fmt: skip
+]
 
 
-@pytest.mark.parametrize(("path", "value", "named"), CHANGES, ids=lambda v: None if isinstance(v, torch.Tensor) else str(v)[:60])
-def test_resume_refuses_a_changed_checkpoint_and_leaves_the_run_finished(finished, tmp_path, capsys, path, value, named):
+@pytest.mark.parametrize(
+    ("path", "value", "named"),
+    CHANGES,
+    ids=lambda v: None if isinstance(v, torch.Tensor) else str(v)[:60],
+)
+def test_resume_refuses_a_changed_checkpoint_and_leaves_the_run_finished(
+    finished, tmp_path, capsys, path, value, named
+):
     logdir, content = finished
     shutil.copytree(logdir, tmp_path, dirs_exist_ok=True)
     folder = run_dir(tmp_path)
@@ -89,19 +133,41 @@ def test_resume_refuses_a_changed_checkpoint_and_leaves_the_run_finished(finishe
 def test_a_checkpoint_of_another_seed_is_refused_with_the_remedy(finished, tmp_path, capsys):
     logdir, _ = finished
     shutil.copytree(run_dir(logdir), run_dir(tmp_path, seed=77))
-    assert run_cli(tmp_path, "--seed", "77", "--max_epochs", "3", "--resume", checkpoint_interval=1) == 2
+    assert (
+        run_cli(tmp_path, "--seed", "77", "--max_epochs", "3", "--resume", checkpoint_interval=1)
+        == 2
+    )
     error = capsys.readouterr().err
-    assert "is of seed 25, this run's is 77; move it back to seed_25, or start anew from its weights with --reload" in error
+    assert (
+        "is of seed 25, this run's is 77; move it back to seed_25, or start anew from its weights "
+        "with --reload" in error
+    )
 
 
-@pytest.mark.parametrize("flags", [["--eval_agent"], ["--imagine", "--eval_agent"], ["--max_epochs", "1", "--reload"]])
+@pytest.mark.parametrize(
+    "flags", [["--eval_agent"], ["--imagine", "--eval_agent"], ["--max_epochs", "1", "--reload"]]
+)
 def test_weights_that_are_not_numbers_are_refused_by_name(finished, tmp_path, capsys, flags):
     _, content = finished
     bad = tmp_path / "bad.ckpt"
-    torch.save(changed(content, ("state_dict", "policy.net.net.body.2.bias"), torch.tensor([0.0, NAN])), bad)
-    where = ["--logdir", str(tmp_path), "--gamename", "cartpole", "--num_workers", "0", "--set=hidden=[8,8]"]
+    torch.save(
+        changed(content, ("state_dict", "policy.net.net.body.2.bias"), torch.tensor([0.0, NAN])),
+        bad,
+    )
+    where = [
+        "--logdir",
+        str(tmp_path),
+        "--gamename",
+        "cartpole",
+        "--num_workers",
+        "0",
+        "--set=hidden=[8,8]",
+    ]
     assert main([*(where if "--reload" in flags else []), *flags, str(bad)]) == 2
-    assert "state_dict.policy.net.net.body.2.bias: 1 of 2 numbers are NaN or infinite" in capsys.readouterr().err
+    assert (
+        "state_dict.policy.net.net.body.2.bias: 1 of 2 numbers are NaN or infinite"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_config_of_larger_networks_than_the_file_can_hold_builds_none(finished, tmp_path, capsys):
@@ -109,4 +175,7 @@ def test_a_config_of_larger_networks_than_the_file_can_hold_builds_none(finished
     bad = tmp_path / "bad.ckpt"
     torch.save(changed(content, ("hyper_parameters", "config", "hidden"), [50_000, 50_000]), bad)
     assert main(["--eval_agent", str(bad)]) == 2
-    assert "hidden [50000, 50000] makes 2,500,000,000 weights, its file has room for" in capsys.readouterr().err
+    assert (
+        "hidden [50000, 50000] makes 2,500,000,000 weights, its file has room for"
+        in capsys.readouterr().err
+    )

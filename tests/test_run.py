@@ -48,7 +48,17 @@ def scalars(folder: Path) -> EventAccumulator:
 
 
 def start(logdir: Path, *flags: str, **settings) -> warm.Command:
-    return warm.Command(["trainer.py", "--gamename", "cartpole", "--logdir", logdir, *tiny_flags(**settings), *flags])
+    return warm.Command(
+        [
+            "trainer.py",
+            "--gamename",
+            "cartpole",
+            "--logdir",
+            logdir,
+            *tiny_flags(**settings),
+            *flags,
+        ]
+    )
 
 
 def wait_for(condition, seconds: float = 60) -> None:
@@ -67,15 +77,22 @@ def test_run_directory_is_as_documented(tmp_path, capsys):
     assert {"git_commit", "seed", "implementation", "gamename", "command"} <= config.keys()
     assert (folder / "last.ckpt").exists()
     assert len(list(folder.glob("epoch=*.ckpt"))) == 1
-    assert sorted(p.name for p in (folder / "recordings" / "epoch_3").iterdir()) == ["greedy.mp4", "sampled.mp4"]
+    assert sorted(p.name for p in (folder / "recordings" / "epoch_3").iterdir()) == [
+        "greedy.mp4",
+        "sampled.mp4",
+    ]
     assert [p.name for p in (folder / "logger").iterdir()] == ["version_0"]
     assert "finished at" in capsys.readouterr().out
     assert not list(folder.rglob("*.tmp"))
 
 
-def test_the_commit_is_none_of_a_repository_that_the_package_is_only_installed_in(tmp_path, monkeypatch):
+def test_the_commit_is_none_of_a_repository_that_the_package_is_only_installed_in(
+    tmp_path, monkeypatch
+):
     def git(*words):
-        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=tmp_path, check=True)
+        subprocess.run(
+            ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=tmp_path, check=True
+        )
 
     module = tmp_path / "state.py"
     module.touch()
@@ -89,19 +106,31 @@ def test_the_commit_is_none_of_a_repository_that_the_package_is_only_installed_i
     assert re.fullmatch("[0-9a-f]{40}", commit())
 
 
-# Drawing the hundreds of frames of their episodes takes seconds, of halfcheetah minutes; how films are made differs in nothing.
+# Drawing the hundreds of frames of their episodes takes seconds, of halfcheetah minutes; how films
+# are made differs in nothing.
 LONG = ("acrobot", "halfcheetah", "mountaincar", "mountaincar-continuous", "pendulum")
 
 
 @pytest.mark.parametrize(("implementation", "gamename"), covering())
-def test_every_environment_trains_resumes_and_is_evaluated(tmp_path, monkeypatch, gamename, implementation):
+def test_every_environment_trains_resumes_and_is_evaluated(
+    tmp_path, monkeypatch, gamename, implementation
+):
     films = can_film(env_spec(gamename)) and gamename not in LONG
     monkeypatch.setattr("lightning_rl.lab.evaluate.can_film", lambda spec: films)
-    few = {"learning_starts": 1, "num_episodes_per_iter": 1} if implementation == "UDRL" and gamename in LONG else {}
-    few |= {"eval_interval": 4, "eval_episodes": 1}  # one evaluation in the training, of one episode
+    few = (
+        {"learning_starts": 1, "num_episodes_per_iter": 1}
+        if implementation == "UDRL" and gamename in LONG
+        else {}
+    )
+    few |= {
+        "eval_interval": 4,
+        "eval_episodes": 1,
+    }  # one evaluation in the training, of one episode
     for epochs in ("2", "4"):
         flags = ("--max_epochs", epochs, "--resume")
-        assert run_cli(tmp_path, *flags, gamename=gamename, implementation=implementation, **few) == 0
+        assert (
+            run_cli(tmp_path, *flags, gamename=gamename, implementation=implementation, **few) == 0
+        )
     last = run_dir(tmp_path, gamename, implementation=implementation) / "last.ckpt"
     assert torch.load(last, weights_only=True)["epoch"] == 3
     assert main(["--eval_agent", str(last), "--eval_episodes", "1", "--num_workers", "0"]) == 0
@@ -112,10 +141,29 @@ def test_scalars_over_env_steps_and_the_hparams_tab(tmp_path):
     assert run_cli(tmp_path, "--max_epochs", "4", num_held_out_episodes_per_iter=1) == 0
     events = scalars(run_dir(tmp_path))
     tags = set(events.Tags()["scalars"])
-    promised = {f"rollout/{k}" for k in ("return_mean", "return_std", "return_min", "return_max", "length_mean")}
-    promised |= {"eval/return_mean", "eval_greedy/return_mean", "train/policy_loss", "train/entropy", "command/return"}
-    promised |= {"eval_low/return_mean", "eval_high/return_mean", "eval/command_sensitivity", "eval/rank_correlation"}
-    promised |= {"command/horizon", "time/env_steps_per_second", "time/held_out_env_steps", "time/eval_env_steps"}
+    promised = {
+        f"rollout/{k}"
+        for k in ("return_mean", "return_std", "return_min", "return_max", "length_mean")
+    }
+    promised |= {
+        "eval/return_mean",
+        "eval_greedy/return_mean",
+        "train/policy_loss",
+        "train/entropy",
+        "command/return",
+    }
+    promised |= {
+        "eval_low/return_mean",
+        "eval_high/return_mean",
+        "eval/command_sensitivity",
+        "eval/rank_correlation",
+    }
+    promised |= {
+        "command/horizon",
+        "time/env_steps_per_second",
+        "time/held_out_env_steps",
+        "time/eval_env_steps",
+    }
     assert promised | {"held_out/policy_loss", "train/gate_saturation"} <= tags
     last = weights(run_dir(tmp_path) / "last.ckpt")
     loss = events.Scalars("train/policy_loss")
@@ -137,31 +185,63 @@ def test_num_workers_do_not_change_a_run(tmp_path, implementation):
     finals, less = [], SMALL_CRITIC if implementation == "RCP-R" else {}
     for num_workers in ("0", "1", "2"):
         logdir = tmp_path / num_workers
-        assert run_cli(logdir, "--max_epochs", "4", "--num_workers", num_workers, implementation=implementation, **less) == 0
+        assert (
+            run_cli(
+                logdir,
+                "--max_epochs",
+                "4",
+                "--num_workers",
+                num_workers,
+                implementation=implementation,
+                **less,
+            )
+            == 0
+        )
         finals.append(weights(run_dir(logdir, implementation=implementation) / "last.ckpt"))
     assert same(finals[0], finals[1])
-    # A population in two processes is in other stacks, which may be rounded differently; all else has the same shapes.
-    assert same(finals[0], finals[2], torch.allclose if implementation in ("SE", "RN", "SD") else torch.equal)
+    # A population in two processes is in other stacks, which may be rounded differently; all else
+    # has the same shapes.
+    assert same(
+        finals[0],
+        finals[2],
+        torch.allclose if implementation in ("SE", "RN", "SD") else torch.equal,
+    )
 
 
 def test_seeds_differ(tmp_path):
     for seed in ("1", "2"):
         assert run_cli(tmp_path, "--max_epochs", "1", "--seed", seed, checkpoint_interval=1) == 0
     a, b = (weights(run_dir(tmp_path, seed=s) / "last.ckpt") for s in (1, 2))
-    assert not torch.equal(a["policy.net.net.embed_obs.weight"], b["policy.net.net.embed_obs.weight"])
+    assert not torch.equal(
+        a["policy.net.net.embed_obs.weight"], b["policy.net.net.embed_obs.weight"]
+    )
 
 
 @pytest.mark.parametrize(
     ("implementation", "settings"),
-    [("UDRL", {"overlap": "true", "buffer": "both", "recent_episodes": 3, "noise_hold": 0.5}), ("UDRL", {"overlap": "false"})]
-    + [(name, {"overlap": overlap, **SMALL_CRITIC}) for name in ("RCP-R", "RCP-A") for overlap in ("true", "false")],
+    [
+        ("UDRL", {"overlap": "true", "buffer": "both", "recent_episodes": 3, "noise_hold": 0.5}),
+        ("UDRL", {"overlap": "false"}),
+    ]
+    + [
+        (name, {"overlap": overlap, **SMALL_CRITIC})
+        for name in ("RCP-R", "RCP-A")
+        for overlap in ("true", "false")
+    ],
 )
 def test_resuming_equals_not_having_stopped(tmp_path, implementation, settings):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     assert run_cli(whole, "--max_epochs", "7", implementation=implementation, **settings) == 0
     for epochs in ("2", "5", "7"):
-        assert run_cli(parts, "--max_epochs", epochs, "--resume", implementation=implementation, **settings) == 0
-    lasts = (run_dir(logdir, implementation=implementation) / "last.ckpt" for logdir in (whole, parts))
+        assert (
+            run_cli(
+                parts, "--max_epochs", epochs, "--resume", implementation=implementation, **settings
+            )
+            == 0
+        )
+    lasts = (
+        run_dir(logdir, implementation=implementation) / "last.ckpt" for logdir in (whole, parts)
+    )
     a, b = (torch.load(last, weights_only=True) for last in lasts)
     assert same(a["state_dict"], b["state_dict"])
     assert a["epoch"] == b["epoch"] == 6
@@ -179,7 +259,10 @@ def test_resuming_a_finished_run_changes_nothing(tmp_path):
 def test_reload_starts_anew_from_the_weights(tmp_path):
     assert run_cli(tmp_path / "a", "--max_epochs", "2") == 0
     source = run_dir(tmp_path / "a") / "last.ckpt"
-    assert run_cli(tmp_path / "b", "--max_epochs", "2", "--reload", str(source), learning_rate=1e-30) == 0
+    assert (
+        run_cli(tmp_path / "b", "--max_epochs", "2", "--reload", str(source), learning_rate=1e-30)
+        == 0
+    )
     a, b = weights(source), weights(run_dir(tmp_path / "b") / "last.ckpt")
     assert torch.equal(a["policy.net.net.embed_obs.weight"], b["policy.net.net.embed_obs.weight"])
     assert int(b["num_updates"]) == 6
@@ -193,7 +276,13 @@ def test_a_resumed_run_says_how_it_began(tmp_path, monkeypatch):
         monkeypatch.setattr(sys, "argv", ["trainer.py", "--set", "hidden=[8, 8]", *flag])
         assert run_cli(tmp_path / "b", "--max_epochs", epochs, *flag) == 0
         content = yaml.safe_load(config.read_text())
-        assert shlex.split(content["command"]) == ["trainer.py", "--set", "hidden=[8, 8]", "--reload", str(source)]
+        assert shlex.split(content["command"]) == [
+            "trainer.py",
+            "--set",
+            "hidden=[8, 8]",
+            "--reload",
+            str(source),
+        ]
         assert (content["reload"], content["config"]["max_epochs"]) == (str(source), int(epochs))
     config.write_text("config: [")  # damaged
     assert run_cli(tmp_path / "b", "--max_epochs", "2", "--resume") == 2
@@ -205,38 +294,74 @@ def test_a_resumed_run_says_how_it_began(tmp_path, monkeypatch):
 def test_a_preset_of_which_a_record_leaves_nothing_is_refused(tmp_path, capsys):
     assert run_cli(tmp_path / "a", "--max_epochs", "1", implementation="RCP-A") == 0
     record = str(run_dir(tmp_path / "a", implementation="RCP-A") / "config.yaml")
-    words = ["--implementation", "RCP-A", "--gamename", "cartpole", "--logdir", str(tmp_path / "b"), "--config", record]
+    words = [
+        "--implementation",
+        "RCP-A",
+        "--gamename",
+        "cartpole",
+        "--logdir",
+        str(tmp_path / "b"),
+        "--config",
+        record,
+    ]
     assert main([*words, "--preset", "original"]) == 2
     assert "--preset original: --config has other values of all its keys" in capsys.readouterr().err
     assert not (tmp_path / "b").exists()
     (tmp_path / "part.yaml").write_text("config: {learning_rate: 0.01, max_epochs: 1}")
     words[-1] = str(tmp_path / "part.yaml")
-    assert main([*words, "--preset", "original", "--no_checkpoint", "--num_workers", "0", *tiny_flags("RCP-A")]) == 0
+    assert (
+        main(
+            [
+                *words,
+                "--preset",
+                "original",
+                "--no_checkpoint",
+                "--num_workers",
+                "0",
+                *tiny_flags("RCP-A"),
+            ]
+        )
+        == 0
+    )
 
 
 def test_a_run_that_was_killed_before_its_first_checkpoint_begins_again_with_its_weights(tmp_path):
     assert run_cli(tmp_path / "a", "--max_epochs", "1") == 0
     source = run_dir(tmp_path / "a") / "last.ckpt"
-    assert run_cli(tmp_path / "b", "--max_epochs", "1", "--reload", str(source), learning_rate=1e-30) == 0
+    assert (
+        run_cli(tmp_path / "b", "--max_epochs", "1", "--reload", str(source), learning_rate=1e-30)
+        == 0
+    )
     forget_last(run_dir(tmp_path / "b"))
     assert run_cli(tmp_path / "b", "--max_epochs", "1", "--resume", learning_rate=1e-30) == 0
     a, b = weights(source), weights(run_dir(tmp_path / "b") / "last.ckpt")
     assert torch.equal(a["policy.net.net.embed_obs.weight"], b["policy.net.net.embed_obs.weight"])
-    assert yaml.safe_load((run_dir(tmp_path / "b") / "config.yaml").read_text())["reload"] == str(source)
+    assert yaml.safe_load((run_dir(tmp_path / "b") / "config.yaml").read_text())["reload"] == str(
+        source
+    )
 
 
 @pytest.mark.parametrize(
-    ("settings", "epochs"), [({"max_epochs": 1}, []), ({"max_epochs": 5}, [1, 3]), ({"max_env_steps": 1}, [0])],
-)  # fmt: skip
+    ("settings", "epochs"),
+    [({"max_epochs": 1}, []), ({"max_epochs": 5}, [1, 3]), ({"max_env_steps": 1}, [0])],
+)
 def test_evaluations_come_at_intervals_and_where_a_run_is_stopped(tmp_path, settings, epochs):
-    """Not at the end of its epochs: resumed with more, it is to be the run that had them from the start."""
+    """Not at the end of its epochs: resumed with more, it is to be the run that had them from
+    the start.
+    """
     evaluated = []
 
     class Seen(Callback):
         def on_validation_end(self, trainer, pl_module):
             evaluated.append(trainer.current_epoch)
 
-    options = {**tiny_settings("UDRL"), "eval_interval": 2, "logdir": tmp_path, "num_workers": 0, **settings}
+    options = {
+        **tiny_settings("UDRL"),
+        "eval_interval": 2,
+        "logdir": tmp_path,
+        "num_workers": 0,
+        **settings,
+    }
     run = lightning_rl.train("UDRL", "cartpole", callbacks=[Seen()], **options)
     assert evaluated == epochs
     assert bool(run.metrics) == bool(epochs)
@@ -255,7 +380,12 @@ def test_max_env_steps_stops_and_evaluates(tmp_path):
 
 
 def test_a_return_that_stays_stops_the_run_after_a_resume_too(tmp_path):
-    stop = ("--stop_return", "1", "--stop_evaluations", "3")  # an evaluation every second epoch; CartPole's returns are above 8
+    stop = (
+        "--stop_return",
+        "1",
+        "--stop_evaluations",
+        "3",
+    )  # an evaluation every second epoch; CartPole's returns are above 8
     for epochs in ("4", "100"):
         assert run_cli(tmp_path, "--max_epochs", epochs, "--resume", *stop) == 0
     last = torch.load(run_dir(tmp_path) / "last.ckpt", weights_only=True)
@@ -267,7 +397,10 @@ def test_a_return_that_stays_stops_the_run_after_a_resume_too(tmp_path):
 
 def test_a_return_that_no_evaluation_can_see_is_refused(tmp_path, capsys):
     assert run_cli(tmp_path, "--max_epochs", "4", "--stop_return", "1", eval_interval=5) == 2
-    assert "--stop_return 1: an evaluation comes every 5 epochs, of 4 in all; --set eval_interval=4" in capsys.readouterr().err
+    assert (
+        "--stop_return 1: an evaluation comes every 5 epochs, of 4 in all; --set eval_interval=4"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_lower_return_starts_the_count_anew():
@@ -286,23 +419,46 @@ def test_evaluation_needs_only_the_path(tmp_path, capsys):
     assert run_cli(tmp_path, "--max_epochs", "2") == 0
     path = run_dir(tmp_path) / "last.ckpt"
     capsys.readouterr()
-    assert main(["--eval_agent", str(path), "--eval_episodes", "5", "--eval_command", "return=200"]) == 0
+    assert (
+        main(["--eval_agent", str(path), "--eval_episodes", "5", "--eval_command", "return=200"])
+        == 0
+    )
     out = capsys.readouterr().out
-    for word in ("sampled", "greedy", "mean", "sd", "median", "iqm", "min", "max", "length", "return 200"):
+    for word in (
+        "sampled",
+        "greedy",
+        "mean",
+        "sd",
+        "median",
+        "iqm",
+        "min",
+        "max",
+        "length",
+        "return 200",
+    ):
         assert word in out
     report = json.loads((path.parent / "evaluation_return=200.json").read_text())
     assert report["command"]["return"] == 200.0
     assert report["command"]["horizon"] == pytest.approx(float(weights(path)["target.horizon"]))
     assert len(report["sampled"]["returns"]) == len(report["greedy"]["lengths"]) == 5
-    assert report["sampled"]["return"]["mean"] == pytest.approx(sum(report["sampled"]["returns"]) / 5)
+    assert report["sampled"]["return"]["mean"] == pytest.approx(
+        sum(report["sampled"]["returns"]) / 5
+    )
     assert (path.parent / "evaluation_return=200.mp4").stat().st_size > 500
     best = next(path.parent.glob("epoch=*.ckpt"))
-    for checkpoint, name in ((path, "evaluation"), (best, f"evaluation_{best.stem}")):  # neither replaces the other
+    for checkpoint, name in (
+        (path, "evaluation"),
+        (best, f"evaluation_{best.stem}"),
+    ):  # neither replaces the other
         assert main(["--eval_agent", str(checkpoint), "--eval_episodes", "1"]) == 0
         for found, played in (("evaluation", path), (name, checkpoint)):
-            assert json.loads((path.parent / f"{found}.json").read_text())["checkpoint"] == str(played)
+            assert json.loads((path.parent / f"{found}.json").read_text())["checkpoint"] == str(
+                played
+            )
         assert (path.parent / f"{name}.mp4").exists()
-    assert json.loads((path.parent / "evaluation_return=200.json").read_text()) == report  # the other command's is kept
+    assert (
+        json.loads((path.parent / "evaluation_return=200.json").read_text()) == report
+    )  # the other command's is kept
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -316,7 +472,12 @@ def test_signals_write_last_and_the_run_resumes_exactly(tmp_path, number, code):
     assert "writing last.ckpt" in err
     assert "Traceback" not in err
     epochs = torch.load(folder / "last.ckpt", weights_only=True)["global_step"]
-    assert run_cli(tmp_path / "a", "--resume", "--max_epochs", str(epochs + 3), checkpoint_interval=100000) == 0
+    assert (
+        run_cli(
+            tmp_path / "a", "--resume", "--max_epochs", str(epochs + 3), checkpoint_interval=100000
+        )
+        == 0
+    )
     assert run_cli(tmp_path / "b", "--max_epochs", str(epochs + 3), checkpoint_interval=100000) == 0
     assert same(weights(folder / "last.ckpt"), weights(run_dir(tmp_path / "b") / "last.ckpt"))
 
@@ -343,8 +504,12 @@ def test_kill_nine_leaves_a_loadable_last(tmp_path):
 
 
 def kill_a_child_at_work(parent: int) -> bool:
-    """Whether there was one that had computed for 20 ms: of one that dies within the fork, Python itself has something to say."""
-    for child in subprocess.run(["pgrep", "-P", str(parent)], capture_output=True, text=True).stdout.split():
+    """Whether there was one that had computed for 20 ms: of one that dies within the fork,
+    Python itself has something to say.
+    """
+    for child in subprocess.run(
+        ["pgrep", "-P", str(parent)], capture_output=True, text=True
+    ).stdout.split():
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
             times = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[11:13]
             if sum(map(int, times)) >= 2:
@@ -354,7 +519,9 @@ def kill_a_child_at_work(parent: int) -> bool:
 
 
 def test_a_dead_worker_ends_the_run_with_an_error_and_leaves_the_checkpoint(tmp_path):
-    process = start(tmp_path, "--num_workers", "1", checkpoint_interval=1, num_episodes_per_iter=500)
+    process = start(
+        tmp_path, "--num_workers", "1", checkpoint_interval=1, num_episodes_per_iter=500
+    )
     wait_for(lambda: (run_dir(tmp_path) / "last.ckpt").exists())
     wait_for(lambda: kill_a_child_at_work(process.pid))
     _, err = process.communicate(timeout=60)
@@ -376,7 +543,10 @@ def test_an_environment_that_raises_ends_the_run(tmp_path, capsys, toy_games, nu
 
 def test_filming_what_cannot_render(tmp_path, capsys, toy_games):
     assert run_cli(tmp_path, "--recording_epoch_interval", "1", gamename="count") == 2
-    assert "gamename 'count' cannot render; leave out --recording_epoch_interval" in capsys.readouterr().err
+    assert (
+        "gamename 'count' cannot render; leave out --recording_epoch_interval"
+        in capsys.readouterr().err
+    )
 
 
 def test_nan_stops_the_run_before_it_is_saved(tmp_path, capsys):
@@ -389,7 +559,9 @@ def test_nan_stops_the_run_before_it_is_saved(tmp_path, capsys):
     torch.save(checkpoint, path)
     poisoned = path.read_bytes()
     assert run_cli(tmp_path, "--resume", "--max_epochs", "4") == 2
-    assert re.search(r"train/policy_loss is (nan|inf) in epoch 2: training diverged", capsys.readouterr().err)
+    assert re.search(
+        r"train/policy_loss is (nan|inf) in epoch 2: training diverged", capsys.readouterr().err
+    )
     assert path.read_bytes() == poisoned
 
 
@@ -418,13 +590,30 @@ def test_two_processes_cannot_share_a_run_directory(tmp_path, capsys):
     process.communicate()
 
 
-@pytest.mark.parametrize(("implementation", "preset"), [("RCP-R", []), ("RCP-R", ["--preset", "returns"]), ("RCP-A", [])])
+@pytest.mark.parametrize(
+    ("implementation", "preset"), [("RCP-R", []), ("RCP-R", ["--preset", "returns"]), ("RCP-A", [])]
+)
 def test_what_rcp_logs(tmp_path, implementation, preset):
     assert run_cli(tmp_path, "--max_epochs", "4", *preset, implementation=implementation) == 0
     tags = set(scalars(run_dir(tmp_path, implementation=implementation)).Tags()["scalars"])
-    promised = {"eval/return_mean", "eval_greedy/return_mean", "eval/command_sensitivity", "eval/rank_correlation"}
-    promised |= {"eval/truncated_share", "rollout/truncated_share", "train/entropy", "train/label_sd"}
-    promised |= {"train/effective_sample_share", "train/gate_saturation", "command/target_mean", "command/target_sd"}
+    promised = {
+        "eval/return_mean",
+        "eval_greedy/return_mean",
+        "eval/command_sensitivity",
+        "eval/rank_correlation",
+    }
+    promised |= {
+        "eval/truncated_share",
+        "rollout/truncated_share",
+        "train/entropy",
+        "train/label_sd",
+    }
+    promised |= {
+        "train/effective_sample_share",
+        "train/gate_saturation",
+        "command/target_mean",
+        "command/target_sd",
+    }
     critic = {"train/explained_variance", "train/value_loss"}
     assert promised <= tags
     assert (critic <= tags) is not bool(preset)  # the weights of `returns` need no critic
@@ -433,7 +622,9 @@ def test_what_rcp_logs(tmp_path, implementation, preset):
 def test_a_resumed_run_is_one_curve_and_one_trial(tmp_path):
     assert run_cli(tmp_path, "--max_epochs", "3") == 0  # the last checkpoint is of the third epoch
     folder, begun = run_dir(tmp_path), int(time.time())
-    while int(time.time()) == begun:  # within one second of one process event files are ordered by number, 10 before 9
+    while (
+        int(time.time()) == begun
+    ):  # within one second of one process event files are ordered by number, 10 before 9
         time.sleep(0.05)
     assert run_cli(tmp_path, "--max_epochs", "5", "--resume") == 0
     assert [path.name for path in (folder / "logger").iterdir()] == ["version_0"]

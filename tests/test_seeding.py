@@ -11,7 +11,14 @@ from lightning_rl.core.seeding import NOISE, MemberNoise, derive_seed, generator
 def test_numbers_depend_on_seed_purpose_and_index_only():
     draws = {
         generator(*key).integers(2**60)
-        for key in [(1, "a", 0, 0), (1, "a", 0, 1), (1, "a", 1, 0), (1, "b", 0, 0), (2, "a", 0, 0), (1, "a", 1, 1)]
+        for key in [
+            (1, "a", 0, 0),
+            (1, "a", 0, 1),
+            (1, "a", 1, 0),
+            (1, "b", 0, 0),
+            (2, "a", 0, 0),
+            (1, "a", 1, 1),
+        ]
     }
     assert len(draws) == 6
     np.random.seed(0)
@@ -37,7 +44,9 @@ def test_seed_range_and_torch():
         with seeded_torch(4, "initialisation"):
             drawn.append(torch.rand(3))
     assert torch.equal(*drawn)
-    assert torch.equal(outside, torch.rand(2)), "the user's own draws go on as if nothing had been built"
+    assert torch.equal(outside, torch.rand(2)), (
+        "the user's own draws go on as if nothing had been built"
+    )
 
 
 @pytest.mark.parametrize("kind", NOISE)
@@ -64,7 +73,9 @@ def test_members_may_draw_different_amounts():
     first = stack.at(7)[0, 0]
     assert stack.at(7)[0, 3:].tolist() == [first, first]  # padding that shows a member nothing new
     stack.keep(torch.tensor([0]))
-    assert torch.equal(stack.at(300)[0, :3], MemberNoise([1], "batch", (3,), "uniform64").at(300)[0])
+    assert torch.equal(
+        stack.at(300)[0, :3], MemberNoise([1], "batch", (3,), "uniform64").at(300)[0]
+    )
 
 
 def test_members_that_stay_keep_their_streams():
@@ -79,11 +90,16 @@ def test_members_that_stay_keep_their_streams():
 
 @pytest.mark.parametrize("kind", NOISE)
 def test_noise_that_is_drawn_ahead_is_the_noise(kind, monkeypatch):
-    """By another thread, of the members that are there; also of a copy, after a jump, and where members have left."""
+    """By another thread, of the members that are there; also of a copy, after a jump, and where
+    members have left.
+    """
     monkeypatch.setattr(seeding, "AHEAD", {"cpu"})
     ahead = MemberNoise([1, 2, 3], "act", (2,), kind, block=4)
     for step in (0, 1, 4, 5, 9, 30, 31, 32):
-        assert ahead.at(step).tolist() == MemberNoise([1, 2, 3], "act", (2,), kind, block=4).at(step).tolist()
+        assert (
+            ahead.at(step).tolist()
+            == MemberNoise([1, 2, 3], "act", (2,), kind, block=4).at(step).tolist()
+        )
     assert ahead._ahead[0] == 9
     copied = copy.deepcopy(ahead)
     ahead.keep(torch.tensor([0, 2]))

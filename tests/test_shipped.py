@@ -1,4 +1,6 @@
-"""What comes with the package: each agent loads, reaches its score and obtains what it is asked for; a dataset is made again."""
+"""What comes with the package: each agent loads, reaches its score and obtains what it is asked
+for; a dataset is made again.
+"""
 
 import json
 import shlex
@@ -34,23 +36,35 @@ from lightning_rl.run.state import checkpoint_at
 
 AGENTS = shipped_agents()
 EPISODES = 8
-CALIBRATED = [name for name, agent in AGENTS.items() if "return" in agent.commands and agent.implementation.startswith("RCP")]
+CALIBRATED = [
+    name
+    for name, agent in AGENTS.items()
+    if "return" in agent.commands and agent.implementation.startswith("RCP")
+]
 
 
 @pytest.mark.parametrize("name", AGENTS)
 def test_an_agent_reaches_its_score(name):
     agent, method = AGENTS[name], lightning_rl.load(name).method
-    assert (method.implementation, method.gamename, method.seed) == (agent.implementation, agent.gamename, agent.seed)
+    assert (method.implementation, method.gamename, method.seed) == (
+        agent.implementation,
+        agent.gamename,
+        agent.seed,
+    )
     ((episodes),) = play(method, [(method.first_command(), agent.mode)], EPISODES, 0)
     mean = np.mean([episode.ret for episode in episodes])
-    assert mean == pytest.approx(agent.score, abs=4 * agent.sd * (1 / EPISODES + 1 / agent.episodes) ** 0.5 + 1e-6)
+    assert mean == pytest.approx(
+        agent.score, abs=4 * agent.sd * (1 / EPISODES + 1 / agent.episodes) ** 0.5 + 1e-6
+    )
 
 
 @pytest.mark.parametrize("name", CALIBRATED)
 def test_an_agent_obtains_what_it_is_asked_for(name):
     method, (low, high) = lightning_rl.load(name).method, AGENTS[name].commands["return"]
     asked = np.linspace(low, high, 5)[1:4]
-    played = play(method, [(full_command(method, {"return": value}), "sampled") for value in asked], 12, 0)
+    played = play(
+        method, [(full_command(method, {"return": value}), "sampled") for value in asked], 12, 0
+    )
     obtained = [np.mean([episode.ret for episode in episodes]) for episodes in played]
     assert obtained == sorted(obtained)
     assert np.abs(obtained - asked).mean() < 0.2 * (high - low)
@@ -103,21 +117,30 @@ def test_a_run_becomes_an_agent_that_acts_as_its_checkpoint(tmp_path, monkeypatc
     row = ship("mine", run_dir, None)
     acting = lightning_rl.load(tmp_path / "mine.ckpt")
     assert row.mode == mode
-    assert row.score == pytest.approx(lightning_rl.evaluate(checkpoint_at(run_dir), 3)[mode]["return"]["mean"], abs=0.01)
-    assert acting.method.policy.state_dict().keys() == lightning_rl.load(run_dir).method.policy.state_dict().keys()
+    assert row.score == pytest.approx(
+        lightning_rl.evaluate(checkpoint_at(run_dir), 3)[mode]["return"]["mean"], abs=0.01
+    )
+    assert (
+        acting.method.policy.state_dict().keys()
+        == lightning_rl.load(run_dir).method.policy.state_dict().keys()
+    )
     assert row.made.startswith("lightning-rl train ")
     assert "logdir" not in command_of(run_dir)
 
 
 @pytest.mark.parametrize("program", ["trainer.py", "lightning-rl train"])
 def test_an_agent_is_made_again_by_one_command_whatever_program_made_it(tmp_path, program):
-    (tmp_path / "config.yaml").write_text(f"command: {program} --implementation AAC --exp_name mine --seed 3 --resume\n")
+    (tmp_path / "config.yaml").write_text(
+        f"command: {program} --implementation AAC --exp_name mine --seed 3 --resume\n"
+    )
     assert command_of(tmp_path) == "lightning-rl train --implementation AAC --seed 3"
 
 
 def test_what_an_agent_lacks_is_only_what_training_uses(tmp_path):
     content = torch.load(checkpoint_at(shipped.SHIPPED / "DDQN-cartpole.ckpt"), weights_only=True)
-    content["state_dict"].pop(next(name for name in content["state_dict"] if name.startswith("policies.")))
+    content["state_dict"].pop(
+        next(name for name in content["state_dict"] if name.startswith("policies."))
+    )
     torch.save(content, tmp_path / "bad.ckpt")
     with pytest.raises(UserError, match=r"state_dict.*policies"):
         lightning_rl.load(tmp_path / "bad.ckpt")
@@ -126,7 +149,9 @@ def test_what_an_agent_lacks_is_only_what_training_uses(tmp_path):
 def test_an_agent_plays_as_its_method_is_meant_to(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["eval", "simple-model-panflute", "--episodes", "1"], "lightning-rl") == 0
-    report = json.loads((tmp_path / "exp_dir/agents/simple-model-panflute/evaluation.json").read_text())
+    report = json.loads(
+        (tmp_path / "exp_dir/agents/simple-model-panflute/evaluation.json").read_text()
+    )
     assert report["greedy"]["return"]["mean"] > 15 > report["sampled"]["return"]["mean"]
     assert played(None) > 15 > played(False)
 
@@ -163,7 +188,9 @@ def test_an_agent_flies_in_any_gymnasium_loop_as_in_ours(name):
     for _ in range(20):  # and as episodes of evaluations
         noise = torch.from_numpy(agent._noise.at(agent._step, np.zeros(1, dtype=np.int64)))
         with torch.inference_mode():
-            acted = agent.method.policy.act(torch.from_numpy(np.asarray(again, np.float32))[None], None, noise)[0].numpy()
+            acted = agent.method.policy.act(
+                torch.from_numpy(np.asarray(again, np.float32))[None], None, noise
+            )[0].numpy()
         obs, *_ = ours.step(agent.act(obs))
         again, *_ = inner.step(acted)
         np.testing.assert_array_equal(obs, again)
@@ -189,7 +216,11 @@ def trainings():
         if runs:
             words = [word.replace("{run}/proxy.pt", "SE-CartPole-v0") for word in runs[-1][1:]]
             _, arguments = flags.parse(words, command="train")
-            yield arguments.gamename, vars(run_config(run_options(arguments))), seed_list(claim.seeds)
+            yield (
+                arguments.gamename,
+                vars(run_config(run_options(arguments))),
+                seed_list(claim.seeds),
+            )
 
 
 def test_shipped_files_name_no_place_of_the_machine_that_made_them():
@@ -208,13 +239,17 @@ def texts_in(content):
 
 
 def test_every_proxy_is_of_a_claim():
-    """Its search has the config and one of the seeds of a claim's training; only what it starts from has another name."""
+    """Its search has the config and one of the seeds of a claim's training; only what it starts
+    from has another name.
+    """
     claimed = list(trainings())
     for name in proxies.shipped():
         proxy, _, about = proxies.read_proxy(proxies.proxy_path(name))
         config = {key: value for key, value in about["config"].items() if key != "start"}
         assert any(
-            same_game(proxy.gamename, gamename) and about["seed"] in seeds and config.items() <= asked.items()
+            same_game(proxy.gamename, gamename)
+            and about["seed"] in seeds
+            and config.items() <= asked.items()
             for gamename, asked, seeds in claimed
         ), name
 
@@ -222,7 +257,9 @@ def test_every_proxy_is_of_a_claim():
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_shipped_dataset_is_made_again_bit_for_bit(tmp_path, monkeypatch):
-    """By the command of its claim, where the processor and the versions are those that it was made with."""
+    """By the command of its claim, where the processor and the versions are those that it was
+    made with.
+    """
     monkeypatch.chdir(tmp_path)
     claim = load_claims(ROOT / MANIFEST).claims["sd-cartpole"]
     (row,) = (row for row in store.read_runs(ROOT, claim) if row["seed"] == "120")
@@ -230,4 +267,6 @@ def test_a_shipped_dataset_is_made_again_bit_for_bit(tmp_path, monkeypatch):
         pytest.skip(f"made on {row['machine']}; {row['versions']}")
     assert main(shlex.split(row["command"].split(" && ")[0])[1:], "lightning-rl") == 0
     made, shipped_one = find_models(["exp_dir/cartpole/default/SD/seed_120", "SD-CartPole-v1"])
-    assert content_hash(made.proxy, made.params) == content_hash(shipped_one.proxy, shipped_one.params)
+    assert content_hash(made.proxy, made.params) == content_hash(
+        shipped_one.proxy, shipped_one.params
+    )

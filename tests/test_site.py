@@ -1,4 +1,6 @@
-"""The documentation site: built strictly, opened in a real browser, without a request to anywhere else."""
+"""The documentation site: built strictly, opened in a real browser, without a request to
+anywhere else.
+"""
 
 import functools
 import http.server
@@ -16,10 +18,24 @@ from helpers import ROOT
 
 from lightning_rl.tools import TOOLS
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
 FLAGS = [
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync", "--enable-logging=stderr", "--window-size=1300,2000"),
+    *(
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+    ),
+    *(
+        "--disable-component-update",
+        "--disable-sync",
+        "--enable-logging=stderr",
+        "--window-size=1300,2000",
+    ),
 ]
 PROBE = """<script>addEventListener('load', () => setTimeout(() => {
   const size = e => { const box = e.getBoundingClientRect(); return [Math.round(box.width), Math.round(box.height)]; };
@@ -34,20 +50,32 @@ PROBE = """<script>addEventListener('load', () => setTimeout(() => {
   };
   const where = document.createElement('pre'); where.id = 'seen'; where.textContent = JSON.stringify(seen);
   document.body.append(where);
-}, 1000))</script>"""
+}, 1000))</script>"""  # noqa: E501
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The built site; a dead link, a missing anchor or a name that is gone from the code fails the build."""
+    """The built site; a dead link, a missing anchor or a name that is gone from the code fails
+    the build.
+    """
     pytest.importorskip("material", reason="the extra docs is not installed")
     pytest.importorskip("mkdocstrings")
     base = tmp_path_factory.getbasetemp()
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # built once for all test processes
+    shared = (
+        base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    )  # built once for all test processes
     folder, built = shared / "site", shared / "site.built"
     with FileLock(shared / "site.lock"):
         if not built.exists():
-            command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+            command = [
+                sys.executable,
+                "-m",
+                "mkdocs",
+                "build",
+                "--strict",
+                "--site-dir",
+                str(folder),
+            ]
             result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
             assert result.returncode == 0, result.stdout + result.stderr
             built.touch()
@@ -65,7 +93,10 @@ def test_it_shows_the_lines_of_code_and_the_keys_with_their_sources(site):
     assert "Student" in (site / "reference/functional/index.html").read_text()
     commands = (site / "reference/command_line/index.html").read_text()
     assert "--eval_command" in commands
-    for name, command in TOOLS.items():  # each, and each command of a group, below a heading of its own
+    for (
+        name,
+        command,
+    ) in TOOLS.items():  # each, and each command of a group, below a heading of its own
         for word in ("", *(f"-{word}" for word in getattr(command, "tools", ()))):
             assert f'id="lightning-rl-{name}{word}"' in commands
 
@@ -77,26 +108,43 @@ def test_no_page_names_a_file_of_another_host_or_holds_raw_equations(site):
     for page in pages:
         text = page.read_text()
         assert not re.search(r'<(?:script|img|iframe)[^>]+src="(?:https?:)?//', text), page
-        assert not re.search(r'<link[^>]+rel="(?:stylesheet|preconnect|icon)"[^>]+href="(?:https?:)?//', text), page
+        assert not re.search(
+            r'<link[^>]+rel="(?:stylesheet|preconnect|icon)"[^>]+href="(?:https?:)?//', text
+        ), page
         assert 'class="arithmatex"' not in text, page
-        assert not re.search(r"<math(?:(?!</math>).)*(?:\\|&#x0007E;)", text, re.DOTALL), page  # what the converter does not know
+        assert not re.search(r"<math(?:(?!</math>).)*(?:\\|&#x0007E;)", text, re.DOTALL), (
+            page
+        )  # what the converter does not know
 
 
 @pytest.fixture(scope="module")
 def look(site, tmp_path_factory):
-    """Opens a page of the site as a server gives it: what the browser sees of it, and what its console says."""
+    """Opens a page of the site as a server gives it: what the browser sees of it, and what its
+    console says.
+    """
     if CHROMIUM is None:
         pytest.skip("no chromium on this machine: apt-get install chromium")
     quiet = type("Quiet", (http.server.SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(quiet, directory=str(site)))
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(quiet, directory=str(site))
+    )
     threading.Thread(target=server.serve_forever, daemon=True).start()
 
     def opened(page, extra=""):
         text = (site / page / "index.html").read_text()
-        (site / page / f"probed-{os.getpid()}.html").write_text(text.replace("</body>", f"{extra}{PROBE}</body>"))
+        (site / page / f"probed-{os.getpid()}.html").write_text(
+            text.replace("</body>", f"{extra}{PROBE}</body>")
+        )
         profile = tmp_path_factory.mktemp("profile")
         address = f"http://127.0.0.1:{server.server_port}/{page}probed-{os.getpid()}.html"
-        command = [CHROMIUM, *FLAGS, f"--user-data-dir={profile}", "--virtual-time-budget=8000", "--dump-dom", address]
+        command = [
+            CHROMIUM,
+            *FLAGS,
+            f"--user-data-dir={profile}",
+            "--virtual-time-budget=8000",
+            "--dump-dom",
+            address,
+        ]
         result = subprocess.run(command, capture_output=True, text=True, timeout=120)
         console = [line for line in result.stderr.splitlines() if ":CONSOLE" in line]
         found = re.search(r'<pre id="seen">(.*?)</pre>', result.stdout, re.S)
@@ -107,7 +155,9 @@ def look(site, tmp_path_factory):
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize(("page", "equations"), [("", 0), ("upside_down/", 10), ("reading/upside_down/", 9)])
+@pytest.mark.parametrize(
+    ("page", "equations"), [("", 0), ("upside_down/", 10), ("reading/upside_down/", 9)]
+)
 def test_in_a_browser(look, page, equations):
     seen, console = look(page)
     assert console == []
@@ -121,6 +171,13 @@ def test_in_a_browser(look, page, equations):
 
 @pytest.mark.timeout(400)
 def test_the_browser_would_have_noticed(look):
-    script = "<script>console.error('broken'); fetch('http://127.0.0.1:9/x').catch(() => 0)</script>"
-    looks = (look("", script) for _ in range(3))  # a busy machine may end the browser before it has said all
-    assert any(any("broken" in line for line in console) and "http://127.0.0.1:9" in seen["requests"] for seen, console in looks)
+    script = (
+        "<script>console.error('broken'); fetch('http://127.0.0.1:9/x').catch(() => 0)</script>"
+    )
+    looks = (
+        look("", script) for _ in range(3)
+    )  # a busy machine may end the browser before it has said all
+    assert any(
+        any("broken" in line for line in console) and "http://127.0.0.1:9" in seen["requests"]
+        for seen, console in looks
+    )

@@ -8,7 +8,16 @@ import time
 import pytest
 from helpers import ROOT, tiny_flags
 
-FLAGS = ["--implementation", "RCP-A", "--gamename", "cartpole", "--num_seeds", "2", "--num_workers", "0"]
+FLAGS = [
+    "--implementation",
+    "RCP-A",
+    "--gamename",
+    "cartpole",
+    "--num_seeds",
+    "2",
+    "--num_workers",
+    "0",
+]
 
 
 @pytest.fixture
@@ -25,15 +34,33 @@ def rows(path):
 
 def test_seeds_that_stay_at_the_return_make_a_record(speedrun, tmp_path, capsys):
     before, records = time.monotonic() - speedrun.STARTED, tmp_path / "records.csv"
-    flags = [*FLAGS, *tiny_flags("RCP-A", eval_interval=1), "--stop_return", "1", "--stop_evaluations", "2"]
+    flags = [
+        *FLAGS,
+        *tiny_flags("RCP-A", eval_interval=1),
+        "--stop_return",
+        "1",
+        "--stop_evaluations",
+        "2",
+    ]
     assert speedrun.speedrun(flags, records) == 0
     found = rows(records)
-    assert [(row["seed"], row["outcome"]) for row in found] == [("25", "reached"), ("26", "reached")]
-    assert all(before < float(row["seconds"]) < before + 60 and float(row["last_return"]) > 1 for row in found)
+    assert [(row["seed"], row["outcome"]) for row in found] == [
+        ("25", "reached"),
+        ("26", "reached"),
+    ]
+    assert all(
+        before < float(row["seconds"]) < before + 60 and float(row["last_return"]) > 1
+        for row in found
+    )
     assert found[0]["evaluations"] == found[0]["episodes"] == "2"
     assert found[0]["flags"].startswith("--implementation RCP-A --gamename cartpole --num_seeds 2")
     assert "all 2 seeds: " in capsys.readouterr().out
-    assert speedrun.speedrun([*flags, "--stop_return", "1e9", "--max_epochs", "2", "--exp_name", "b"], records) == 0
+    assert (
+        speedrun.speedrun(
+            [*flags, "--stop_return", "1e9", "--max_epochs", "2", "--exp_name", "b"], records
+        )
+        == 0
+    )
     assert [row["outcome"] for row in rows(records)[2:]] == ["not reached", "not reached"]
     assert "no record: 0 of 2 seeds reached 1e+09" in capsys.readouterr().out
 
@@ -47,13 +74,25 @@ def test_a_seed_that_fails_is_a_row_that_says_so(speedrun, tmp_path, monkeypatch
 
     monkeypatch.setattr(speedrun, "train_seed", train)
     assert speedrun.speedrun(FLAGS, tmp_path / "records.csv") == 1
-    found = [(row["outcome"], row["env_steps"], row["seconds"]) for row in rows(tmp_path / "records.csv")]
-    assert found == [("failed: the process ended with code 9", "40", ""), ("failed: the ground gave way", "50", "")]
+    found = [
+        (row["outcome"], row["env_steps"], row["seconds"]) for row in rows(tmp_path / "records.csv")
+    ]
+    assert found == [
+        ("failed: the process ended with code 9", "40", ""),
+        ("failed: the ground gave way", "50", ""),
+    ]
     assert "no record" in capsys.readouterr().out
 
 
 def test_an_error_of_training_is_in_its_row(speedrun, tmp_path):
-    flags = [*FLAGS, *tiny_flags("RCP-A"), "--reload", str(tmp_path / "no.ckpt"), "--num_seeds", "1"]
+    flags = [
+        *FLAGS,
+        *tiny_flags("RCP-A"),
+        "--reload",
+        str(tmp_path / "no.ckpt"),
+        "--num_seeds",
+        "1",
+    ]
     with pytest.raises(speedrun.UserError, match=r"no\.ckpt' does not exist"):
         speedrun.speedrun(flags, tmp_path / "records.csv")
     (tmp_path / "no.ckpt").write_text("no checkpoint")
@@ -62,7 +101,9 @@ def test_an_error_of_training_is_in_its_row(speedrun, tmp_path):
     assert found["outcome"].startswith("failed: checkpoint '")
 
 
-@pytest.mark.parametrize("flags", [["--resume"], ["--num_processes", "2"]], ids=lambda flags: flags[0])
+@pytest.mark.parametrize(
+    "flags", [["--resume"], ["--num_processes", "2"]], ids=lambda flags: flags[0]
+)
 def test_what_cannot_be_timed_is_refused(speedrun, flags, tmp_path):
     with pytest.raises(speedrun.UserError, match="leave it out"):
         speedrun.speedrun([*FLAGS, *flags], tmp_path / "records.csv")

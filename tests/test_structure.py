@@ -7,9 +7,21 @@ import pytest
 from helpers import ROOT
 
 ORDER = [
-    {"core"}, {"gym"}, {"functional"}, {"nets"}, {"envs"}, {"rollouts"}, {"agents"}, {"evolution"}, {"methods"}, {"run"}, {"lab"},
-    {"flags"}, {"tools"}, {"cli"},
-]  # fmt: skip
+    {"core"},
+    {"gym"},
+    {"functional"},
+    {"nets"},
+    {"envs"},
+    {"rollouts"},
+    {"agents"},
+    {"evolution"},
+    {"methods"},
+    {"run"},
+    {"lab"},
+    {"flags"},
+    {"tools"},
+    {"cli"},
+]
 LEVEL = {name: level for level, names in enumerate(ORDER) for name in names}
 ONLY_IN = {
     "pytorch_lightning": {"rollouts", "methods", "run"},
@@ -26,8 +38,12 @@ FILES = sorted((ROOT / "lightning_rl").rglob("*.py"))
 
 def imports(path):
     tree = ast.parse(path.read_text())
-    for_types = {id(inner) for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-                 for inner in ast.walk(node)}  # fmt: skip
+    for_types = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
     for node in ast.walk(tree):
         if id(node) in for_types:
             continue
@@ -44,30 +60,43 @@ def test_imports_run_one_way(path):
     for module in imports(path):
         head, *rest = module.split(".")
         if head == "lightning_rl" and rest and place in LEVEL:
-            assert rest[0] == place or LEVEL[rest[0]] <= LEVEL[place], f"{place} must not import {rest[0]}"
+            assert rest[0] == place or LEVEL[rest[0]] <= LEVEL[place], (
+                f"{place} must not import {rest[0]}"
+            )
         assert place in ONLY_IN.get(head, {place}), f"{head} is imported in {place}"
 
 
 def test_the_page_about_the_code_draws_these_layers():
-    drawn = re.findall(r"^│ (\w+(?:, \w+)*)  ", (ROOT / "docs" / "architecture.md").read_text(), re.MULTILINE)
-    assert [name for row in drawn for name in row.split(", ")] == [name for names in reversed(ORDER) for name in names]
+    drawn = re.findall(
+        r"^│ (\w+(?:, \w+)*)  ", (ROOT / "docs" / "architecture.md").read_text(), re.MULTILINE
+    )
+    assert [name for row in drawn for name in row.split(", ")] == [
+        name for names in reversed(ORDER) for name in names
+    ]
 
 
 def test_every_load_is_safe():
     for path in FILES:
         text = path.read_text()
         assert "weights_only=False" not in text
-        assert text.count("torch.load(") == text.count("weights_only=True)") or "torch.load(" not in text
+        assert (
+            text.count("torch.load(") == text.count("weights_only=True)")
+            or "torch.load(" not in text
+        )
         assert "pickle.load" not in text
 
 
 def test_the_workers_of_a_population_start_without_lightning():
-    """It doubles the seconds that each new process on a cluster needs before it evaluates anything."""
+    """It doubles the seconds that each new process on a cluster needs before it evaluates
+    anything.
+    """
     waiting, seen = {"lightning_rl.methods.inner_loop", "lightning_rl.evolution.executors"}, set()
     while waiting:
         seen.add(module := waiting.pop())
         path = ROOT.joinpath(*module.split("."))
-        tree = ast.parse((path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text())
+        tree = ast.parse(
+            (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text()
+        )
         found = {node.module for node in tree.body if isinstance(node, ast.ImportFrom)}
         assert not {name for name in found if name.startswith("pytorch_lightning")}, module
         ours = {name for name in found if name.split(".")[0] == "lightning_rl"}

@@ -1,7 +1,9 @@
-"""How much there is to read of the package in one run: the tokens of the files whose functions it calls, without the plumbing.
+"""How much there is to read of the package in one run: the tokens of the files whose functions it
+calls, without the plumbing.
 
-What a reader trusts as words is plumbing: ``core`` and ``run`` (configs, files, checkpoints), the command line, and what makes an
-environment. A file counts whole, however little of it runs; comments and docstrings do not count.
+What a reader trusts as words is plumbing: ``core`` and ``run`` (configs, files, checkpoints), the
+command line, and what makes an environment. A file counts whole, however little of it runs;
+comments and docstrings do not count.
 """
 
 import re
@@ -19,15 +21,17 @@ sys.path.insert(0, str(ROOT / "tools"))
 from density import code_tokens
 
 PACKAGE = Path(lightning_rl.__file__).parent
-PLUMBING = re.compile(r"(core|run)/|(cli|flags|tools|__init__|methods/registry|envs/(spec|spaces|gym|films|checked))\.py")
+PLUMBING = re.compile(
+    r"(core|run)/|(cli|flags|tools|__init__|methods/registry|envs/(spec|spaces|gym|films|checked))\.py"
+)
 
 AT_MOST = {
-    ("RCP-A", "cartpole"): 20_560,
-    ("UDRL", "cartpole"): 20_237,
-    ("REINFORCE", "cartpole"): 11_349,
-    ("DDQN", "cartpole"): 27_733,
-    ("SE", "cartpole"): 34_204,
-    ("categorical-latent", "panflute-2"): 27_666,
+    ("RCP-A", "cartpole"): 20_708,
+    ("UDRL", "cartpole"): 20_385,
+    ("REINFORCE", "cartpole"): 11_421,
+    ("DDQN", "cartpole"): 27_903,
+    ("SE", "cartpole"): 34_421,
+    ("categorical-latent", "panflute-2"): 27_808,
 }
 """Tokens, as they are: a walk may become shorter, not longer."""
 
@@ -39,13 +43,20 @@ def walk(logdir, implementation, gamename):
 
     def note(frame, event, _):
         code = frame.f_code
-        if event == "call" and code.co_name != "<module>" and code.co_filename.startswith(str(PACKAGE)):
+        if (
+            event == "call"
+            and code.co_name != "<module>"
+            and code.co_filename.startswith(str(PACKAGE))
+        ):
             seen.add(code.co_filename)
 
     sys.setprofile(note)
     threading.setprofile(note)
     try:
-        assert run_cli(logdir, "--max_epochs", "2", gamename=gamename, implementation=implementation) == 0
+        assert (
+            run_cli(logdir, "--max_epochs", "2", gamename=gamename, implementation=implementation)
+            == 0
+        )
     finally:
         sys.setprofile(None)
         threading.setprofile(None)

@@ -1,4 +1,6 @@
-"""Worker processes leave with their parent, however it goes, and honour SIGTERM. A forked stand-in plays the parent."""
+"""Worker processes leave with their parent, however it goes, and honour SIGTERM. A forked
+stand-in plays the parent.
+"""
 
 import errno
 import multiprocessing
@@ -67,7 +69,9 @@ def steps_environments():
 
 
 def trains_groups():
-    signal.signal(signal.SIGTERM, lambda number, frame: os._exit(3))  # a run that finishes its epoch
+    signal.signal(
+        signal.SIGTERM, lambda number, frame: os._exit(3)
+    )  # a run that finishes its epoch
     for _ in range(2):
         FORK.Process(target=group).start()
     time.sleep(60)
@@ -95,7 +99,9 @@ def test_workers_leave_when_their_parent_is_killed(parent):
 
 
 def test_a_worker_outlives_sigterm_by_the_grace_only(monkeypatch):
-    """The parent may be finishing its epoch; one that does not get to an end holds no worker for ever."""
+    """The parent may be finishing its epoch; one that does not get to an end holds no worker for
+    ever.
+    """
     monkeypatch.setattr(lightning_rl.core.workers, "GRACE_S", 1)
     ready = FORK.Event()
 
@@ -124,7 +130,9 @@ def finds_the_disk_full(options):
 
 
 def finds_no_memory(options):
-    raise RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 80000000000 bytes")
+    raise RuntimeError(
+        "DefaultCPUAllocator: not enough memory: you tried to allocate 80000000000 bytes"
+    )
 
 
 def is_defective(options):
@@ -142,13 +150,21 @@ def is_killed(options):
 @pytest.mark.parametrize(
     ("second", "code"),
     [
-        (lambda options: 0, 0), (lambda options: 3, 3), (fails, 2), (finds_the_disk_full, 2), (finds_no_memory, 2),
-        (is_defective, 1), (is_interrupted, 130), (is_killed, 128 + 9),
+        (lambda options: 0, 0),
+        (lambda options: 3, 3),
+        (fails, 2),
+        (finds_the_disk_full, 2),
+        (finds_no_memory, 2),
+        (is_defective, 1),
+        (is_interrupted, 130),
+        (is_killed, 128 + 9),
     ],
 )
 def test_the_exit_code_of_groups_is_that_of_the_worst(monkeypatch, second, code):
     """Of seeds 5, 6 and 7; what ``train_and_report`` does, the forked processes inherit."""
-    monkeypatch.setattr(processes, "train_and_report", lambda options: second(options) if options.seed == 6 else 0)
+    monkeypatch.setattr(
+        processes, "train_and_report", lambda options: second(options) if options.seed == 6 else 0
+    )
     assert processes.train_groups(RunOptions("ER", "panflute-3", seed=5, num_seeds=3), 3) == code
 
 

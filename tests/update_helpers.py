@@ -1,4 +1,6 @@
-"""Shared by the tests that write an update out in plain torch: networks as lists of tensors, and gradient descent."""
+"""Shared by the tests that write an update out in plain torch: networks as lists of tensors, and
+gradient descent.
+"""
 
 import torch
 

@@ -1,9 +1,11 @@
-"""Commands without the seconds of their imports: ``run("trainer.py", "--gamename", ..)`` is ``python trainer.py --gamename ..``.
+"""Commands without the seconds of their imports: ``run("trainer.py", "--gamename", ..)`` is
+``python trainer.py --gamename ..``.
 
-A server process imports the package once, then forks for each command. The command is a process of its own, with its own
-arguments, folder, environment, streams, session and exit code, and can be killed; only what Python does before the first line of
-the program is not repeated. ``SHELL`` is an executable that stands for the interpreter in scripts (``PYTHON=`` of bash_train.sh).
-This file is all three: the tests' side, that executable and the server; it imports nothing heavy itself.
+A server process imports the package once, then forks for each command. The command is a process of
+its own, with its own arguments, folder, environment, streams, session and exit code, and can be
+killed; only what Python does before the first line of the program is not repeated. ``SHELL`` is an
+executable that stands for the interpreter in scripts (``PYTHON=`` of bash_train.sh). This file is
+all three: the tests' side, that executable and the server; it imports nothing heavy itself.
 """
 
 from __future__ import annotations
@@ -30,8 +32,21 @@ from typing import Any, NoReturn
 
 ROOT = Path(__file__).resolve().parent.parent
 _PRELOAD = (
-    *("lightning_rl.cli", "lightning_rl.run.processes", "lightning_rl.lab.evaluate", "lightning_rl.lab.imagine"),
-    *("gymnasium.envs.box2d", "gymnasium.envs.classic_control", "tensorboard.main", "mujoco", "pygame", "moviepy", "tqdm"),
+    *(
+        "lightning_rl.cli",
+        "lightning_rl.run.processes",
+        "lightning_rl.lab.evaluate",
+        "lightning_rl.lab.imagine",
+    ),
+    *(
+        "gymnasium.envs.box2d",
+        "gymnasium.envs.classic_control",
+        "tensorboard.main",
+        "mujoco",
+        "pygame",
+        "moviepy",
+        "tqdm",
+    ),
 )
 _SOCKET = "WARM_SOCKET"
 
@@ -46,15 +61,23 @@ class _Server:
         self.folder = tempfile.TemporaryDirectory(prefix="warm-")
         self.address = f"{self.folder.name}/socket"
         self.shell = Path(self.folder.name, "python")
-        self.shell.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "{__file__}" --client "{self.address}" "$@"\n')
+        self.shell.write_text(
+            f'#!/bin/sh\nexec "{sys.executable}" -I -S "{__file__}" --client "{self.address}" '
+            '"$@"\n'
+        )
         self.shell.chmod(0o755)
         path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
         env = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         command = [sys.executable, __file__, "--server", self.address]
-        # Its standard input is a leash: when this process is gone, however it went, the server reads the end of it and leaves.
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env, cwd=ROOT)
+        # Its standard input is a leash: when this process is gone, however it went, the server
+        # reads the end of it and leaves.
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env, cwd=ROOT
+        )
         assert self.process.stdout is not None
-        assert self.process.stdout.readline() == b"ready\n", "the server of warm commands did not start"
+        assert self.process.stdout.readline() == b"ready\n", (
+            "the server of warm commands did not start"
+        )
         atexit.register(self.close)
 
     def close(self) -> None:
@@ -82,15 +105,28 @@ def shell() -> str:
 class Command:
     """``python WORDS`` under way. ``stdout`` and ``stderr`` are whole once it has ended."""
 
-    def __init__(self, words: Sequence[str | Path], cwd: str | Path | None = None, env: Mapping[str, str] | None = None):
+    def __init__(
+        self,
+        words: Sequence[str | Path],
+        cwd: str | Path | None = None,
+        env: Mapping[str, str] | None = None,
+    ):
         self.args = ["python", *map(str, words)]
         self.returncode: int | None = None
         self._files = [tempfile.TemporaryFile("w+", errors="replace") for _ in range(2)]  # noqa: SIM115  # open as long as this
         self._family: int | None
-        self._family, held = os.pipe()  # its other end is held by the command and by every process that it forks
+        self._family, held = (
+            os.pipe()
+        )  # its other end is held by the command and by every process that it forks
         with Path(os.devnull).open() as nothing:
             fds = [nothing.fileno(), *(file.fileno() for file in self._files), held]
-            self._line = _ask(server().address, self.args[1:], cwd or Path.cwd(), os.environ if env is None else env, fds)
+            self._line = _ask(
+                server().address,
+                self.args[1:],
+                cwd or Path.cwd(),
+                os.environ if env is None else env,
+                fds,
+            )
         os.close(held)
         self.pid = _number(self._line)
 
@@ -141,7 +177,10 @@ class Command:
 
 
 def run(
-    *words: str | Path, cwd: str | Path | None = None, env: Mapping[str, str] | None = None, timeout: float = 120
+    *words: str | Path,
+    cwd: str | Path | None = None,
+    env: Mapping[str, str] | None = None,
+    timeout: float = 120,
 ) -> subprocess.CompletedProcess[str]:
     """``python WORDS`` from start to end."""
     command = Command(words, cwd, env)
@@ -149,7 +188,9 @@ def run(
     return subprocess.CompletedProcess(command.args, command.wait(), out, err)
 
 
-def _ask(address: str, words: Sequence[str], cwd: str | Path, env: Mapping[str, str], fds: Sequence[int]) -> socket.socket:
+def _ask(
+    address: str, words: Sequence[str], cwd: str | Path, env: Mapping[str, str], fds: Sequence[int]
+) -> socket.socket:
     line = socket.socket(socket.AF_UNIX)
     line.connect(address)
     request = json.dumps({"words": list(words), "cwd": str(cwd), "env": dict(env)}).encode()
@@ -160,7 +201,9 @@ def _ask(address: str, words: Sequence[str], cwd: str | Path, env: Mapping[str, 
 
 
 def _readable(*sources: Any, timeout: float | None = None) -> list[int]:
-    """The descriptors among ``sources`` with something to read or at their end. (``select`` knows the first 1,024 alone.)"""
+    """The descriptors among ``sources`` with something to read or at their end. (``select``
+    knows the first 1,024 alone.)
+    """
     poll = select.poll()
     for source in sources:
         poll.register(source, select.POLLIN)
@@ -186,7 +229,9 @@ def _exactly(line: socket.socket, count: int) -> bytes:
 
 def _client(address: str, words: Sequence[str]) -> NoReturn:
     handed_on = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    signal.pthread_sigmask(signal.SIG_BLOCK, handed_on)  # held until there is a process to hand them to
+    signal.pthread_sigmask(
+        signal.SIG_BLOCK, handed_on
+    )  # held until there is a process to hand them to
     line = _ask(address, words, Path.cwd(), os.environ, (0, 1, 2))
     pid = _number(line)
     for number in handed_on:
@@ -203,13 +248,17 @@ def _client(address: str, words: Sequence[str]) -> NoReturn:
 
 
 def _serve(address: str) -> dict[str, Any]:
-    """Tells the end of each command, and ends it if who asked for it is gone. Returns in each command, with its request."""
+    """Tells the end of each command, and ends it if who asked for it is gone. Returns in each
+    command, with its request.
+    """
     door = socket.socket(socket.AF_UNIX)
     door.bind(address)
     door.listen(64)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests
     os.write(1, b"ready\n")
-    running: dict[int, tuple[int, socket.socket]] = {}  # by a descriptor that is readable at the command's end
+    running: dict[
+        int, tuple[int, socket.socket]
+    ] = {}  # by a descriptor that is readable at the command's end
     while True:
         ready = _readable(0, door, *running, *(line for _, line in running.values()))
         for end, (pid, line) in list(running.items()):
@@ -232,7 +281,9 @@ def _serve(address: str) -> dict[str, Any]:
             if (pid := os.fork()) == 0:
                 os.setsid()
                 signal.signal(signal.SIGINT, signal.default_int_handler)
-                line.sendall(os.getpid().to_bytes(8, "big", signed=True))  # by the command: from here on it takes signals
+                line.sendall(
+                    os.getpid().to_bytes(8, "big", signed=True)
+                )  # by the command: from here on it takes signals
                 for source in (door, line, *(other for _, other in running.values())):
                     source.close()
                 for number, fd in enumerate(fds[:3]):
@@ -302,7 +353,9 @@ def _be_a_server(address: str) -> NoReturn:
     from lightning_rl.tools import TOOLS
 
     gc.disable()  # nothing of what is imported is garbage
-    tools = [tool for entry in TOOLS.values() for tool in getattr(entry, "tools", {"": entry}).values()]
+    tools = [
+        tool for entry in TOOLS.values() for tool in getattr(entry, "tools", {"": entry}).values()
+    ]
     modules = {tool.run.partition(":")[0] for tool in tools if isinstance(tool.run, str)}
     for name in (*_PRELOAD, *sorted(modules)):
         __import__(name)

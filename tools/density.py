@@ -2,8 +2,8 @@
 
     make density ARGS="lightning_rl tests"
 
-Lines say how code is packed, tokens how much of it there is. Stable-Baselines3 has 7.8 tokens a code line, rejax 8.3,
-CleanRL 8.6. Comments and docstrings do not count.
+Lines say how code is packed, tokens how much of it there is. Stable-Baselines3 has 7.8 tokens a
+code line, rejax 8.3, CleanRL 8.6. Comments and docstrings do not count.
 """
 
 from __future__ import annotations

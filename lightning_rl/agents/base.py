@@ -1,6 +1,8 @@
-"""What every learner shares: ``N`` members in one object, each of which learns exactly what it would learn alone.
+"""What every learner shares: ``N`` members in one object, each of which learns exactly what it
+would learn alone.
 
-Up to rounding: the order of summation in a matrix product may depend on the number of members. Equal shapes give equal bits.
+Up to rounding: the order of summation in a matrix product may depend on the number of members.
+Equal shapes give equal bits.
 """
 
 from __future__ import annotations
@@ -29,9 +31,11 @@ if TYPE_CHECKING:
 
 
 _OF_STOP_RULES = {
-    "solved_return": ("solved",), "judge": ("solved", "plateau"), "early_out_num": ("solved", "plateau"),
+    "solved_return": ("solved",),
+    "judge": ("solved", "plateau"),
+    "early_out_num": ("solved", "plateau"),
     "early_out_virtual_diff": ("plateau",),
-}  # fmt: skip
+}
 """Keys that only some stop rules read, with these rules."""
 
 
@@ -53,15 +57,23 @@ class AgentConfig(MethodConfig):
     faithful: bool
 
     def unread(self) -> dict[str, str]:
-        """Keys of stop rules that are not chosen, and of kinds of curiosity (``icm_..``, ``count_..``) that are off."""
+        """Keys of stop rules that are not chosen, and of kinds of curiosity (``icm_..``,
+        ``count_..``) that are off.
+        """
         found = {}
         for key, rules in _OF_STOP_RULES.items():
             if self.stop_rule not in rules:
-                found[key] = f"stop_rule={self.stop_rule} does not read it; leave it out, or set stop_rule={rules[0]} as well"
+                found[key] = (
+                    f"stop_rule={self.stop_rule} does not read it; leave it out, or set "
+                    f"stop_rule={rules[0]} as well"
+                )
         for key in vars(self):
             kind = key.partition("_")[0]
             if kind in ("icm", "count") and kind != vars(self).get("curiosity", kind):
-                found[key] = f"there is no curiosity of this kind; leave it out, or set curiosity={kind} as well"
+                found[key] = (
+                    f"there is no curiosity of this kind; leave it out, or set curiosity={kind} as "
+                    "well"
+                )
         return found
 
 
@@ -90,8 +102,9 @@ class NetConfig:
 
 
 class Transition(NamedTuple):
-    """obs ``[..., O]``, action ``[...]`` int64 or ``[..., A]``, reward ``[...]``, discount ``[...]``, next_obs ``[..., O]``;
-    the leading dimensions are ``[N]`` for one step of every member, ``[N, B]`` for a batch.
+    """obs ``[..., O]``, action ``[...]`` int64 or ``[..., A]``, reward ``[...]``, discount
+    ``[...]``, next_obs ``[..., O]``; the leading dimensions are ``[N]`` for one step of every
+    member, ``[N, B]`` for a batch.
     """
 
     obs: Tensor
@@ -102,7 +115,8 @@ class Transition(NamedTuple):
 
 
 class MemberModule(nn.Module):
-    """``N`` members in one module: parameters and buffers are ``[N, ...]``, and rows ``n`` of all of them are member ``n``.
+    """``N`` members in one module: parameters and buffers are ``[N, ...]``, and rows ``n`` of all
+    of them are member ``n``.
 
     So a selection of rows is a smaller stack. Non-persistent buffers are among the rows as well.
     """
@@ -118,17 +132,28 @@ class MemberModule(nn.Module):
 
     def optimizers(self) -> list[Any]:
         """The optimizers of the members, in a fixed order."""
-        return [optimizer for child in self.children() if isinstance(child, MemberModule) for optimizer in child.optimizers()]
+        return [
+            optimizer
+            for child in self.children()
+            if isinstance(child, MemberModule)
+            for optimizer in child.optimizers()
+        ]
 
     def rows(self) -> dict[str, Tensor]:
         """The live tensors ``[N, ...]`` by name, with those of the optimizers."""
-        rows = {name: value.data for name, value in (*self.named_parameters(), *self.named_buffers())}
+        rows = {
+            name: value.data for name, value in (*self.named_parameters(), *self.named_buffers())
+        }
         for number, optimizer in enumerate(self.optimizers()):
-            rows |= {f"optimizers.{number}.{name}": value for name, value in optimizer.rows().items()}
+            rows |= {
+                f"optimizers.{number}.{name}": value for name, value in optimizer.rows().items()
+            }
         return rows
 
     def load_rows(self, rows: Mapping[str, Tensor]) -> None:
-        """Replaces all tensors by these, without copying; they may be of another number of members."""
+        """Replaces all tensors by these, without copying; they may be of another number of
+        members.
+        """
         for name, parameter in self.named_parameters():
             parameter.data, parameter.grad = rows[name], None
         for prefix, module in self.named_modules():
@@ -136,11 +161,19 @@ class MemberModule(nn.Module):
                 module._buffers[name] = rows[f"{prefix}.{name}" if prefix else name]
         for number, optimizer in enumerate(self.optimizers()):
             prefix = f"optimizers.{number}."
-            optimizer.load_rows({name.removeprefix(prefix): value for name, value in rows.items() if name.startswith(prefix)})
+            optimizer.load_rows(
+                {
+                    name.removeprefix(prefix): value
+                    for name, value in rows.items()
+                    if name.startswith(prefix)
+                }
+            )
 
     @contextmanager
     def holding(self, rows: Mapping[str, Tensor]) -> Iterator[None]:
-        """Inside, the members are those of ``rows``, possibly another number; changes to them are discarded afterwards."""
+        """Inside, the members are those of ``rows``, possibly another number; changes to them
+        are discarded afterwards.
+        """
         everyone = self.rows()
         self.load_rows(rows)
         try:
@@ -150,11 +183,15 @@ class MemberModule(nn.Module):
 
     def holding_only(self, members: Tensor) -> AbstractContextManager[None]:
         """``holding`` those with the numbers ``members`` ``[K]``."""
-        return self.holding({name: value[members.to(value.device)] for name, value in self.rows().items()})
+        return self.holding(
+            {name: value[members.to(value.device)] for name, value in self.rows().items()}
+        )
 
 
 class SeededMembers(MemberModule):
-    """Members with noise streams and maybe a memory, which move to a device with them; member ``n`` depends on ``seeds[n]``."""
+    """Members with noise streams and maybe a memory, which move to a device with them; member
+    ``n`` depends on ``seeds[n]``.
+    """
 
     def __init__(self, seeds: Sequence[int]):
         super().__init__()
@@ -170,10 +207,17 @@ class SeededMembers(MemberModule):
         return [torch.Generator().manual_seed(derive_seed(seed, purpose)) for seed in self.seeds]
 
     def noise(
-        self, purpose: str, shape: tuple[int, ...], kind: str, lengths: Sequence[int] | None = None, block: int = NOISE_BLOCK
+        self,
+        purpose: str,
+        shape: tuple[int, ...],
+        kind: str,
+        lengths: Sequence[int] | None = None,
+        block: int = NOISE_BLOCK,
     ) -> MemberNoise:
         """A stream of noise that follows the members."""
-        self._noises.append(MemberNoise(self.seeds, purpose, shape, kind, lengths=lengths, block=block))
+        self._noises.append(
+            MemberNoise(self.seeds, purpose, shape, kind, lengths=lengths, block=block)
+        )
         return self._noises[-1]
 
     def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> Self:
@@ -186,13 +230,17 @@ class SeededMembers(MemberModule):
 
 
 class Actors(SeededMembers, ABC):
-    """``N`` policies that can be tested. distribution_class: reads the output of ``module``; None: the best action is taken."""
+    """``N`` policies that can be tested. distribution_class: reads the output of ``module``;
+    None: the best action is taken.
+    """
 
     distribution_class: type[Distribution] | None = None
 
     @abstractmethod
     def greedy(self, obs: Tensor) -> Tensor:
-        """Actions for the environment without exploration, for obs ``[N, K, O]``: ``[N, K]`` or ``[N, K, A]``."""
+        """Actions for the environment without exploration, for obs ``[N, K, O]``: ``[N, K]`` or
+        ``[N, K, A]``.
+        """
 
     @property
     @abstractmethod
@@ -207,9 +255,10 @@ class Actors(SeededMembers, ABC):
 class Agent(Actors, ABC):
     """``N`` learners trained in lock-step.
 
-    A registered agent is made as ``Agent(config, spec, seeds, variation)`` for the environment of ``spec``. All randomness of
-    member ``n`` is a function of ``seeds[n]`` and the step, so the other members of a stack change nothing. ``step`` counts the
-    lock-step decisions of a training run from 0; ``active`` ``[N]`` bool: the members that learn, None: all.
+    A registered agent is made as ``Agent(config, spec, seeds, variation)`` for the environment of
+    ``spec``. All randomness of member ``n`` is a function of ``seeds[n]`` and the step, so the
+    other members of a stack change nothing. ``step`` counts the lock-step decisions of a training
+    run from 0; ``active`` ``[N]`` bool: the members that learn, None: all.
     """
 
     actions: ClassVar[Literal["discrete", "continuous", "any"]] = "any"
@@ -226,15 +275,21 @@ class Agent(Actors, ABC):
 
     @abstractmethod
     def act(self, obs: Tensor, episode: Tensor, step: int) -> Tensor:
-        """Exploring actions for obs ``[N, O]`` in each member's ``episode`` ``[N]`` (0, 1, ..), as ``learn`` takes them."""
+        """Exploring actions for obs ``[N, O]`` in each member's ``episode`` ``[N]`` (0, 1, ..),
+        as ``learn`` takes them.
+        """
 
     @abstractmethod
     def learn(self, transition: Transition, over: Tensor, step: int, active: Tensor | None) -> None:
-        """Takes in one transition of every member; active members learn. over ``[N]``: the episode ended here."""
+        """Takes in one transition of every member; active members learn. over ``[N]``: the
+        episode ended here.
+        """
 
     @abstractmethod
     def adopt(self, net: nn.Module) -> None:
-        """Every member starts from the weights of a network like those of ``module``; RuntimeError if they do not fit."""
+        """Every member starts from the weights of a network like those of ``module``;
+        RuntimeError if they do not fit.
+        """
 
     def memory(self) -> MemberReplay | None:
         """The replay memory, for agents that have one."""
@@ -259,7 +314,9 @@ class Agent(Actors, ABC):
 
 @dataclass(frozen=True)
 class RegisteredAgent:
-    """config: the schema of its YAML. agent: the class, which is made from (config, spec, seeds, variation)."""
+    """config: the schema of its YAML. agent: the class, which is made from (config, spec, seeds,
+    variation).
+    """
 
     config: type[AgentConfig]
     agent: Callable[..., Agent]
@@ -267,7 +324,9 @@ class RegisteredAgent:
 
 
 AGENTS: dict[str, RegisteredAgent] = {}
-"""Agents by implementation, for training on their own and in the inner loop alike; ``registry`` imports those of this package."""
+"""Agents by implementation, for training on their own and in the inner loop alike; ``registry``
+imports those of this package.
+"""
 
 AgentClass = TypeVar("AgentClass", bound=type[Agent])
 
@@ -282,15 +341,21 @@ def implements(name: str, config: type[AgentConfig]) -> Callable[[AgentClass], A
     return register
 
 
-def varied(cfg: Any, variation: Variation | None) -> tuple[Any, tuple[int, ...], tuple[int, ...] | None]:
-    """Learning rate, one or one per member, the hidden layers that hold every member, and each member's width if they vary."""
+def varied(
+    cfg: Any, variation: Variation | None
+) -> tuple[Any, tuple[int, ...], tuple[int, ...] | None]:
+    """Learning rate, one or one per member, the hidden layers that hold every member, and each
+    member's width if they vary.
+    """
     if variation is None:
         return cfg.learning_rate, tuple(cfg.hidden), None
     return variation.learning_rates, variation.hidden, variation.widths
 
 
 def batch_weights(sizes: Sequence[int]) -> Tensor:
-    """``[N, max(sizes)]``: 1 / sizes[n] for the first sizes[n] rows of member n's batch, 0 for the padding."""
+    """``[N, max(sizes)]``: 1 / sizes[n] for the first sizes[n] rows of member n's batch, 0 for
+    the padding.
+    """
     size = torch.tensor(sizes).unsqueeze(1)
     inside = torch.arange(max(sizes)) < size
     return inside / size.float()

@@ -1,4 +1,6 @@
-"""Behaviour cloning of whole stacks: member ``n`` learns the state-action pairs of dataset ``n`` by maximum likelihood."""
+"""Behaviour cloning of whole stacks: member ``n`` learns the state-action pairs of dataset ``n``
+by maximum likelihood.
+"""
 
 from __future__ import annotations
 
@@ -31,18 +33,26 @@ class CloneConfig:
 
 
 class Clones(Actors):
-    """``N`` policies that imitate. Discrete actions have a softmax, continuous ones a Gaussian with a learned deviation.
+    """``N`` policies that imitate. Discrete actions have a softmax, continuous ones a Gaussian with
+    a learned deviation.
 
     Args:
         cfg: of the networks and their training.
         spec: of the task.
-        seeds: the initialisation of member ``n`` is a function of ``seeds[n]``; nothing else is random.
+        seeds: the initialisation of member ``n`` is a function of ``seeds[n]``; nothing else is
+            random.
         variation: learning rate, width and depth of each member.
     """
 
     distribution_class: type[Distribution]
 
-    def __init__(self, cfg: CloneConfig, spec: EnvSpec, seeds: Sequence[int], variation: Variation | None = None):
+    def __init__(
+        self,
+        cfg: CloneConfig,
+        spec: EnvSpec,
+        seeds: Sequence[int],
+        variation: Variation | None = None,
+    ):
         super().__init__(seeds)
         self.cfg = cfg
         self.distribution_class = distribution_for(spec.continuous)
@@ -57,7 +67,9 @@ class Clones(Actors):
 
     @torch.no_grad()
     def update(self, obs: Tensor, action: Tensor) -> Tensor:
-        """One step down the mean negative log-likelihood ``[N]`` of actions ``[N, K]`` or ``[N, K, A]`` for obs ``[N, K, O]``."""
+        """One step down the mean negative log-likelihood ``[N]`` of actions ``[N, K]`` or ``[N,
+        K, A]`` for obs ``[N, K, O]``.
+        """
         output, pullback = self.net.vjp(self.params, obs)
         log_prob, score = self.distribution_class(output.flatten(0, 1)).score(action.flatten(0, 1))
         if self.params.grad is None:

@@ -1,7 +1,8 @@
-"""Double DQN (van Hasselt et al. 2016, arXiv 1509.06461), plain or dueling (Wang et al. 2016, arXiv 1511.06581).
+"""Double DQN (van Hasselt et al. 2016, arXiv 1509.06461), plain or dueling (Wang et al. 2016, arXiv
+1511.06581).
 
-Where we differ from the papers: the target network follows softly after every update, as in the earlier code of the
-synthetic-environments paper; squared error; no gradient clipping.
+Where we differ from the papers: the target network follows softly after every update, as in the
+earlier code of the synthetic-environments paper; squared error; no gradient clipping.
 """
 
 from __future__ import annotations
@@ -14,7 +15,14 @@ from pydantic import model_validator
 from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor, nn
 
-from lightning_rl.agents.base import EpsilonGreedyConfig, Transition, frozen, implements, track, varied
+from lightning_rl.agents.base import (
+    EpsilonGreedyConfig,
+    Transition,
+    frozen,
+    implements,
+    track,
+    varied,
+)
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.replay import OffPolicyAgent, OffPolicyConfig, anything_follows
 from lightning_rl.agents.variation import Variation
@@ -22,7 +30,12 @@ from lightning_rl.core.checks import optional_module
 from lightning_rl.core.schema import STRICT, Width
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.compat import dueling_q_over_batch
-from lightning_rl.functional.value_learning import double_q_target, dueling_q, epsilon_after, epsilon_greedy
+from lightning_rl.functional.value_learning import (
+    double_q_target,
+    dueling_q,
+    epsilon_after,
+    epsilon_greedy,
+)
 from lightning_rl.nets.members import MemberMLP
 from lightning_rl.nets.values import DuelingNet, MemberNet
 
@@ -38,12 +51,21 @@ class DDQNConfig(EpsilonGreedyConfig, OffPolicyConfig):
 
     @model_validator(mode="after")
     def _check_kernels(self) -> DDQNConfig:
-        if self.kernels == "numba" and (self.curiosity != "none" or self.activation not in _COMPILED):
-            raise ValueError(f"kernels numba: needs curiosity none and activation {', '.join(_COMPILED)}; use kernels=torch")
+        if self.kernels == "numba" and (
+            self.curiosity != "none" or self.activation not in _COMPILED
+        ):
+            raise ValueError(
+                f"kernels numba: needs curiosity none and activation {', '.join(_COMPILED)}; use "
+                "kernels=torch"
+            )
         return self
 
     def cpu_only(self) -> str | None:
-        return "kernels numba: compiled for the CPU; use kernels=torch" if self.kernels == "numba" else None
+        return (
+            "kernels numba: compiled for the CPU; use kernels=torch"
+            if self.kernels == "numba"
+            else None
+        )
 
     def net(self, spec: EnvSpec, hidden: tuple[int, ...]) -> MemberNet:
         """The architecture of the Q values."""
@@ -59,17 +81,27 @@ class DuelingDDQNConfig(DDQNConfig):
 
     def net(self, spec: EnvSpec, hidden: tuple[int, ...]) -> MemberNet:
         combine = dueling_q_over_batch if self.faithful else dueling_q
-        return DuelingNet(spec.obs_size, hidden, spec.action_size, self.feature_size, self.activation, combine)
+        return DuelingNet(
+            spec.obs_size, hidden, spec.action_size, self.feature_size, self.activation, combine
+        )
 
 
 @implements("DDQN", DDQNConfig)
 @implements("DuelingDDQN", DuelingDDQNConfig)
 class DDQN(OffPolicyAgent):
-    """``net`` maps observations to Q values ``[N, B, A]``; its parameters are ``params`` ``[N, D]``."""
+    """``net`` maps observations to Q values ``[N, B, A]``; its parameters are ``params`` ``[N,
+    D]``.
+    """
 
     actions = "discrete"
 
-    def __init__(self, cfg: DDQNConfig, spec: EnvSpec, seeds: Sequence[int], variation: Variation | None = None):
+    def __init__(
+        self,
+        cfg: DDQNConfig,
+        spec: EnvSpec,
+        seeds: Sequence[int],
+        variation: Variation | None = None,
+    ):
         super().__init__(cfg, spec, seeds, variation, vectors=False)
         learning_rate, hidden, widths = varied(cfg, variation)
         self.net = cfg.net(spec, hidden)
@@ -83,8 +115,12 @@ class DDQN(OffPolicyAgent):
         return [self.adam, *super().optimizers()]
 
     def act(self, obs: Tensor, episode: Tensor, step: int) -> Tensor:
-        epsilon = epsilon_after(episode, self.cfg.epsilon_init, self.cfg.epsilon_min, self.cfg.epsilon_decay)
-        return epsilon_greedy(self.greedy_values(obs.unsqueeze(1)).squeeze(1), epsilon, self._explore.at(step))
+        epsilon = epsilon_after(
+            episode, self.cfg.epsilon_init, self.cfg.epsilon_min, self.cfg.epsilon_decay
+        )
+        return epsilon_greedy(
+            self.greedy_values(obs.unsqueeze(1)).squeeze(1), epsilon, self._explore.at(step)
+        )
 
     def greedy(self, obs: Tensor) -> Tensor:
         return self.greedy_values(obs).argmax(-1)
@@ -106,16 +142,23 @@ class DDQN(OffPolicyAgent):
         if self.params.grad is None:
             self.params.grad = torch.empty_like(self.params)
         losses = [
-            self._gradient(self.params.data[rows], self.target[rows], Transition(*(x[rows] for x in batch)), self.weight[rows],
-                           self.params.grad[rows])
+            self._gradient(
+                self.params.data[rows],
+                self.target[rows],
+                Transition(*(x[rows] for x in batch)),
+                self.weight[rows],
+                self.params.grad[rows],
+            )
             for rows in self._blocks()
-        ]  # fmt: skip
+        ]
         self.adam.step(active=active)
         track(self.target, self.params.data, self.cfg.tau, active)
         return torch.cat(losses)
 
     def _blocks(self) -> list[slice]:
-        """Members whose hidden layers fit the processor's cache together: elementwise work is several times faster there."""
+        """Members whose hidden layers fit the processor's cache together: elementwise work is
+        several times faster there.
+        """
         members = self.num_members
         if self.device.type != "cpu":
             return [slice(0, members)]
@@ -123,12 +166,19 @@ class DDQN(OffPolicyAgent):
         return [slice(n, n + each) for n in range(0, members, each)]
 
     @torch.no_grad()
-    def _gradient(self, params: Tensor, target_params: Tensor, batch: Transition, weight: Tensor, into: Tensor) -> Tensor:
-        """Losses ``[N]``; writes their gradients ``into`` ``[N, D]``. By hand, as autograd costs one member half of its time."""
+    def _gradient(
+        self, params: Tensor, target_params: Tensor, batch: Transition, weight: Tensor, into: Tensor
+    ) -> Tensor:
+        """Losses ``[N]``; writes their gradients ``into`` ``[N, D]``. By hand, as autograd costs
+        one member half of its time.
+        """
         q, pullback = self.net.vjp(params, batch.obs)
         target = batch.reward
         if anything_follows(batch.discount):
-            next_q, next_q_target = self.net(params, batch.next_obs), self.net(target_params, batch.next_obs)
+            next_q, next_q_target = (
+                self.net(params, batch.next_obs),
+                self.net(target_params, batch.next_obs),
+            )
             target = double_q_target(batch.reward, batch.discount, next_q, next_q_target)
         index = batch.action.unsqueeze(-1)
         error = q.gather(-1, index).squeeze(-1) - target

@@ -1,4 +1,6 @@
-"""Updates recorded as CUDA graphs: one launch runs a whole update, in place of hundreds of small kernel launches."""
+"""Updates recorded as CUDA graphs: one launch runs a whole update, in place of hundreds of small
+kernel launches.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from lightning_rl.core.seeding import MemberNoise
 
 
 def recorded(function: Callable[[], Any]) -> tuple[Callable[[], None], Any]:
-    """Records ``function`` as a CUDA graph: what replays it, and the tensors that hold its result after each replay."""
+    """Records ``function`` as a CUDA graph: what replays it, and the tensors that hold its
+    result after each replay.
+    """
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         result = function()
@@ -34,10 +38,12 @@ def places_of(members: SeededMembers) -> list[Tensor]:
 
 
 class Graphed:
-    """``function(number, *inputs)``; on a GPU recorded at its second call and replayed from then on.
+    """``function(number, *inputs)``; on a GPU recorded at its second call and replayed from then
+    on.
 
-    A replay repeats the same operations on the same memory addresses. So the function must not branch on values of tensors; its
-    noise comes from ``streams``, which copy each step's to a fixed address; where any other address changed it is recorded anew.
+    A replay repeats the same operations on the same memory addresses. So the function must not
+    branch on values of tensors; its noise comes from ``streams``, which copy each step's to a fixed
+    address; where any other address changed it is recorded anew.
 
     Args:
         function: what it changes or gives are tensors alone.
@@ -45,7 +51,9 @@ class Graphed:
         members: whose tensors it reads and writes, beside its inputs.
     """
 
-    def __init__(self, function: Callable[..., Any], streams: Sequence[MemberNoise], members: SeededMembers):
+    def __init__(
+        self, function: Callable[..., Any], streams: Sequence[MemberNoise], members: SeededMembers
+    ):
         self.function, self.streams, self.members = function, streams, members
         self._forget()
 
@@ -62,9 +70,18 @@ class Graphed:
         places = places_of(self.members)
         if not can_record(places[0]):
             return self.function(number, *inputs)
-        given = [tensor for each in inputs for tensor in (each if isinstance(each, tuple) else (each,))]
-        key = [tensor.data_ptr() for tensor in (*(stream.hold(number) for stream in self.streams), *places, *given)]
-        if key != self._key:  # not recorded at once: a first call lets libraries initialise what they cannot within a graph
+        given = [
+            tensor for each in inputs for tensor in (each if isinstance(each, tuple) else (each,))
+        ]
+        key = [
+            tensor.data_ptr()
+            for tensor in (*(stream.hold(number) for stream in self.streams), *places, *given)
+        ]
+        if (
+            key != self._key
+            # not recorded at once: a first call lets libraries initialise what they cannot within a
+            # graph
+        ):
             self._forget()
             self._key = key
             return self.function(number, *inputs)
@@ -73,6 +90,8 @@ class Graphed:
                 self._replay, self._result = recorded(lambda: self.function(number, *inputs))
             except RuntimeError as error:
                 reason = str(error).partition("\n")[0]
-                raise UserError(f"cuda_graphs=true: an update cannot be recorded ({reason}); leave it out") from error
+                raise UserError(
+                    f"cuda_graphs=true: an update cannot be recorded ({reason}); leave it out"
+                ) from error
         self._replay()
         return self._result

@@ -1,8 +1,10 @@
-"""Intrinsic curiosity (Pathak et al. 2017, arXiv 1705.05363): the error of a forward model of learned features is the reward.
+"""Intrinsic curiosity (Pathak et al. 2017, arXiv 1705.05363): the error of a forward model of
+learned features is the reward.
 
-As in the code of the synthetic-environments paper, gradients reach the encoder through both sides of the forward error. Unlike
-there, the inverse loss of tasks with two actions is a cross-entropy of two logits, as with more (there binary, of one logit), and
-for discrete TD3, whose actions are vectors, it is a squared error (there a cross-entropy).
+As in the code of the synthetic-environments paper, gradients reach the encoder through both sides
+of the forward error. Unlike there, the inverse loss of tasks with two actions is a cross-entropy of
+two logits, as with more (there binary, of one logit), and for discrete TD3, whose actions are
+vectors, it is a squared error (there a cross-entropy).
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ class ICM(MemberModule):
     vectors: actions are vectors, not indices.
     """
 
-    def __init__(self, cfg: NetConfig, spec: EnvSpec, vectors: bool, generators: Sequence[torch.Generator]):
+    def __init__(
+        self, cfg: NetConfig, spec: EnvSpec, vectors: bool, generators: Sequence[torch.Generator]
+    ):
         super().__init__()
         self.cfg, self.action_size, self.vectors = cfg, spec.action_size, vectors
         width, features, action_size = cfg.icm_hidden_size, cfg.icm_feature_size, spec.action_size
@@ -38,10 +42,17 @@ class ICM(MemberModule):
         self._enter = MemberMLP(features + action_size, (width, width), width, "leakyrelu")
         # A residual block: Linear and leaky ReLU on [x, a], Linear on [that, a], added to x.
         self._block = [
-            (MemberMLP(width + action_size, (), width), MemberMLP(width + action_size, (), width)) for _ in range(_BLOCKS)
+            (MemberMLP(width + action_size, (), width), MemberMLP(width + action_size, (), width))
+            for _ in range(_BLOCKS)
         ]
         self._leave = MemberMLP(width + action_size, (width,), features, "leakyrelu")
-        nets = [self._encoder, self._inverse, self._enter, *(net for pair in self._block for net in pair), self._leave]
+        nets = [
+            self._encoder,
+            self._inverse,
+            self._enter,
+            *(net for pair in self._block for net in pair),
+            self._leave,
+        ]
         self._sizes = [net.size for net in nets]
         self.params = nn.Parameter(torch.cat([net.init(generators) for net in nets], dim=1))
         self.adam = MemberAdam(self.params, cfg.icm_learning_rate)
@@ -52,9 +63,15 @@ class ICM(MemberModule):
     def _predict(self, params: Tensor, batch: Transition) -> tuple[Tensor, Tensor]:
         """(inverse loss, forward error), each ``[N, B]``."""
         encoder, inverse, enter, *blocks, leave = params.split(self._sizes, dim=1)
-        action = batch.action if self.vectors else F.one_hot(batch.action, self.action_size).to(batch.obs.dtype)
+        action = (
+            batch.action
+            if self.vectors
+            else F.one_hot(batch.action, self.action_size).to(batch.obs.dtype)
+        )
         before, after = self._encoder(encoder, batch.obs), self._encoder(encoder, batch.next_obs)
-        inverse_error = inverse_loss(self._inverse(inverse, torch.cat([before, after], -1)), batch.action)
+        inverse_error = inverse_loss(
+            self._inverse(inverse, torch.cat([before, after], -1)), batch.action
+        )
         x = self._enter(enter, torch.cat([before, action], -1))
         for k, (first, second) in enumerate(self._block):
             z = F.leaky_relu(first(blocks[2 * k], torch.cat([x, action], -1)))
@@ -64,7 +81,9 @@ class ICM(MemberModule):
 
     @torch.enable_grad()
     def learn(self, batch: Transition, weight: Tensor, active: Tensor | None) -> Tensor:
-        """The bonus ``[N, B]`` for a batch, before one step of learning on it; weight ``[N, B]`` averages over the batch."""
+        """The bonus ``[N, B]`` for a batch, before one step of learning on it; weight ``[N, B]``
+        averages over the batch.
+        """
         inverse, error = self._predict(self.params, batch)
         beta = self.cfg.icm_beta
         descend((weight * ((1 - beta) * inverse + beta * error)).sum(-1), self.adam, active)

@@ -1,4 +1,6 @@
-"""Training that is judged by more than training returns, e.g. by tests on the real environment after each episode."""
+"""Training that is judged by more than training returns, e.g. by tests on the real environment
+after each episode.
+"""
 
 from __future__ import annotations
 
@@ -14,28 +16,36 @@ from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.batch import EnvBatch
 
 Score = Callable[[Agent, Sequence[int]], tuple[Tensor, Tensor]]
-"""(agent with the members as they were after an episode, a seed for each) -> the scores that the stop rule judges, and the
-environment steps that it took to find them, ``[M]`` each."""
+"""(agent with the members as they were after an episode, a seed for each) -> the scores that the
+stop rule judges, and the environment steps that it took to find them, ``[M]`` each.
+"""
 
 _TOGETHER = 4
-"""Episodes per member, on average, that are scored together; those after the one at which a member stops are wasted."""
+"""Episodes per member, on average, that are scored together; those after the one at which a
+member stops are wasted.
+"""
 
 
 class JudgedTraining(MemberTraining):
     """Training whose stop rule judges each episode by ``score``.
 
-    A test of one member takes as long as a test of a hundred. So several episodes are scored together later, with copies of the
-    members as they were after each; a member that should have stopped at one of them is set back to it. The results equal those
-    of scoring each episode as it ends.
+    A test of one member takes as long as a test of a hundred. So several episodes are scored
+    together later, with copies of the members as they were after each; a member that should have
+    stopped at one of them is set back to it. The results equal those of scoring each episode as it
+    ends.
     """
 
     def __init__(self, *args: Any, score: Score, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self.score = score
-        self._waiting: list[tuple[Tensor, Tensor, dict[str, Tensor]]] = []  # members, their episodes, their rows after these
+        self._waiting: list[
+            tuple[Tensor, Tensor, dict[str, Tensor]]
+        ] = []  # members, their episodes, their rows after these
 
     def _judge(self, over: Tensor, members: Tensor, episode: Tensor) -> None:
-        self._waiting.append((members, episode, {name: value[over] for name, value in self.agent.rows().items()}))
+        self._waiting.append(
+            (members, episode, {name: value[over] for name, value in self.agent.rows().items()})
+        )
         many = sum(len(members) for members, *_ in self._waiting) >= _TOGETHER * len(self.members)
         if many or bool((episode + 1 >= self.max_episodes).any()):
             self._find_scores()
@@ -46,12 +56,17 @@ class JudgedTraining(MemberTraining):
             self._members_end()
 
     def _find_scores(self) -> None:
-        """Scores the waiting episodes; a member whose stop rule held after one of them is restored to its state then."""
+        """Scores the waiting episodes; a member whose stop rule held after one of them is
+        restored to its state then.
+        """
         r, (each_members, each_episode, each_rows) = self.results, zip(*self._waiting, strict=True)
         self._waiting = []
         members, episode = torch.cat(each_members), torch.cat(each_episode)
         rows = {name: torch.cat([part[name] for part in each_rows]) for name in each_rows[0]}
-        seeds = [derive_seed(self._seeds[n], "score", e) for n, e in zip(members.tolist(), episode.tolist(), strict=True)]
+        seeds = [
+            derive_seed(self._seeds[n], "score", e)
+            for n, e in zip(members.tolist(), episode.tolist(), strict=True)
+        ]
         with self.agent.holding(rows):
             score, steps = self.score(self.agent, seeds)
         r.scores[members, episode] = score.cpu()
@@ -62,21 +77,31 @@ class JudgedTraining(MemberTraining):
         counts = episode <= last[members]
         r.judge_steps.index_add_(0, members[counts], steps.cpu()[counts])
         stops = (episode == last[members]).nonzero().squeeze(1)
-        self._go_back(members[stops], episode[stops] + 1, {name: value[stops] for name, value in rows.items()})
+        self._go_back(
+            members[stops], episode[stops] + 1, {name: value[stops] for name, value in rows.items()}
+        )
 
     def _go_back(self, members: Tensor, episodes: Tensor, rows: dict[str, Tensor]) -> None:
-        """Ends the training of these members after so many ``episodes``, with the state ``rows`` that they had then."""
+        """Ends the training of these members after so many ``episodes``, with the state ``rows``
+        that they had then.
+        """
         r, places = self.results, torch.searchsorted(self.members, members)
         for name, value in self.agent.rows().items():
             value[places.to(value.device)] = rows[name]
         later = torch.arange(self.max_episodes) >= episodes.unsqueeze(1)
         for curve in (r.returns, r.scores, r.lengths):
             curve[members] = curve[members].masked_fill(later, 0)
-        r.stopped[members], r.episodes[members], r.env_steps[members] = True, episodes, r.lengths[members].sum(1)
+        r.stopped[members], r.episodes[members], r.env_steps[members] = (
+            True,
+            episodes,
+            r.lengths[members].sum(1),
+        )
 
 
 def mean_test_return(make_envs: Callable[[Sequence[int]], EnvBatch], episodes: int) -> Score:
-    """The mean return of ``episodes`` greedy test episodes in environments made for ``M * episodes`` seeds."""
+    """The mean return of ``episodes`` greedy test episodes in environments made for ``M *
+    episodes`` seeds.
+    """
 
     def score(agent: Agent, seeds: Sequence[int]) -> tuple[Tensor, Tensor]:
         envs = make_envs([derive_seed(seed, "test", k) for seed in seeds for k in range(episodes)])

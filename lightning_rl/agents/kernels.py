@@ -1,10 +1,12 @@
 """The updates of DDQN as compiled code, by numba: ``pip install 'lightning_rl[fast]'``.
 
-``dqn`` does the same in torch, which this is tested against. There each operation goes over all members and costs a call
-of its own; here one member's whole update stays in the processor's cache. Sums are added up in another order, so results differ
-by rounding, and the key ``kernels`` chooses. numba compiles at the first import (some seconds) and keeps the result on disk.
+``dqn`` does the same in torch, which this is tested against. There each operation goes over all
+members and costs a call of its own; here one member's whole update stays in the processor's cache.
+Sums are added up in another order, so results differ by rounding, and the key ``kernels`` chooses.
+numba compiles at the first import (some seconds) and keeps the result on disk.
 
-Layers lie feature by feature, ``[H, B]``, so that the innermost loops run over the batch and become vector instructions.
+Layers lie feature by feature, ``[H, B]``, so that the innermost loops run over the batch and become
+vector instructions.
 """
 
 from __future__ import annotations
@@ -24,14 +26,36 @@ if TYPE_CHECKING:
 _SLOPES = {"tanh": -1.0, "relu": 0.0, "leakyrelu": LEAK}
 """Slope for negative inputs, by activation; -1 stands for the tanh."""
 
-_COMPILED: Any = {"cache": True, "error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz"}}  # nans stay nans
+_COMPILED: Any = {
+    "cache": True,
+    "error_model": "numpy",
+    "fastmath": {"contract", "reassoc", "nsz"},
+}  # nans stay nans
 _F = np.float32
-_LANES = 8  # of a vector instruction: batches are filled up, so that no loop ends one number at a time
+_LANES = (
+    8  # of a vector instruction: batches are filled up, so that no loop ends one number at a time
+)
 _LIMIT = _F(7.9053111)
 # tanh(x) = x P(x^2) / Q(x^2), coefficients of the Eigen library; beyond the limit it rounds to 1.
-_P = tuple(map(_F, (-2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11, 5.12229709037114e-08,
-                    1.48572235717979e-05, 6.37261928875436e-04, 4.89352455891786e-03)))  # fmt: skip
-_Q = tuple(map(_F, (1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03)))
+_P = tuple(
+    map(
+        _F,
+        (
+            -2.76076847742355e-16,
+            2.00018790482477e-13,
+            -8.60467152213735e-11,
+            5.12229709037114e-08,
+            1.48572235717979e-05,
+            6.37261928875436e-04,
+            4.89352455891786e-03,
+        ),
+    )
+)
+_Q = tuple(
+    map(
+        _F, (1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03)
+    )
+)
 
 
 @njit(inline="always")
@@ -44,7 +68,9 @@ def _tanh(x: Any) -> Any:
 
 @njit(inline="always")
 def _product(weight: Any, x: Any, row: Any, o: Any) -> None:
-    """``row [B] = weight[:, o] x`` for weight ``[I, O]`` and x ``[I, B]``: the last input first, the others four at a time."""
+    """``row [B] = weight[:, o] x`` for weight ``[I, O]`` and x ``[I, B]``: the last input first,
+    the others four at a time.
+    """
     size, batch = len(x) - 1, len(row)
     a, xa = weight[size, o], x[size]
     for k in range(batch):
@@ -64,7 +90,8 @@ def _product(weight: Any, x: Any, row: Any, o: Any) -> None:
 def _forward(params: Any, sizes: Any, out: Any, slope: Any) -> None:
     """Fills ``out`` ``[sum(sizes), B]`` from the input, its first rows, on.
 
-    sizes: units of each layer plus one that is always 1, so that the next layer's bias is a weight like the others.
+    sizes: units of each layer plus one that is always 1, so that the next layer's bias is a weight
+    like the others.
     """
     column, first = 0, 0
     for number in range(len(sizes) - 1):
@@ -87,8 +114,12 @@ def _forward(params: Any, sizes: Any, out: Any, slope: Any) -> None:
 
 
 @njit(**_COMPILED)
-def _backward(params: Any, sizes: Any, out: Any, grad: Any, other: Any, into: Any, slope: Any) -> None:
-    """Writes the gradient ``into`` ``[D]``; grad: on entry that to the outputs, in its first rows. grad, other: overwritten."""
+def _backward(
+    params: Any, sizes: Any, out: Any, grad: Any, other: Any, into: Any, slope: Any
+) -> None:
+    """Writes the gradient ``into`` ``[D]``; grad: on entry that to the outputs, in its first
+    rows. grad, other: overwritten.
+    """
     column, first, batch = len(params), len(out) - sizes[-1], grad.shape[1]
     for number in range(len(sizes) - 2, -1, -1):
         size, width = sizes[number], sizes[number + 1] - 1
@@ -111,9 +142,19 @@ def _backward(params: Any, sizes: Any, out: Any, grad: Any, other: Any, into: An
 
 @njit(**_COMPILED)
 def _gradient(
-    params: Any, target: Any, memory: Any, drawn: Any, weight: Any, sizes: Any, slope: Any, work: Any, into: Any
-) -> None:  # fmt: skip
-    """Writes one member's gradient ``into`` ``[D]`` for the rows ``drawn`` ``[B]`` of ``MemberReplay``'s ``memory``."""
+    params: Any,
+    target: Any,
+    memory: Any,
+    drawn: Any,
+    weight: Any,
+    sizes: Any,
+    slope: Any,
+    work: Any,
+    into: Any,
+) -> None:
+    """Writes one member's gradient ``into`` ``[D]`` for the rows ``drawn`` ``[B]`` of
+    ``MemberReplay``'s ``memory``.
+    """
     online, after, judge, grad, other = work
     obs, actions = sizes[0] - 1, sizes[-1] - 1
     for k in range(len(drawn)):
@@ -139,24 +180,43 @@ def _gradient(
 
 
 _SIGNATURE = (
-    "void(float32[:, ::1], float32[:, ::1], float32[:, ::1], float32[:, ::1], int64[::1], float64[::1], boolean[::1], "
-    "float32[:, ::1], int64[::1], int64, float64[:, ::1], float32[:, ::1], int64[::1], float32, float32, UniTuple(float64, 3))"
+    "void(float32[:, ::1], float32[:, ::1], float32[:, ::1], float32[:, ::1], int64[::1], "
+    "float64[::1], boolean[::1], "
+    "float32[:, ::1], int64[::1], int64, float64[:, ::1], float32[:, ::1], int64[::1], float32, "
+    "float32, UniTuple(float64, 3))"
 )
 
 
 @njit(_SIGNATURE, **_COMPILED)
 def _double_q_steps(
-    params: Any, target: Any, exp_avg: Any, exp_avg_sq: Any, steps: Any, rate: Any, active: Any, memory: Any, first: Any,
-    written: Any, noise: Any, weight: Any, sizes: Any, slope: Any, tau: Any, adam: Any,
-) -> None:  # fmt: skip
+    params: Any,
+    target: Any,
+    exp_avg: Any,
+    exp_avg_sq: Any,
+    steps: Any,
+    rate: Any,
+    active: Any,
+    memory: Any,
+    first: Any,
+    written: Any,
+    noise: Any,
+    weight: Any,
+    sizes: Any,
+    slope: Any,
+    tau: Any,
+    adam: Any,
+) -> None:
     (members, batch), (beta1, beta2, eps) = weight.shape, adam
     wide = -(-batch // _LANES) * _LANES
     grad, drawn = np.empty(params.shape[1], np.float32), np.empty(batch, np.int64)
     layers, layer = (sizes.sum(), wide), (sizes.max(), wide)
     work = (
-        np.zeros(layers, np.float32), np.zeros(layers, np.float32), np.zeros(layers, np.float32),
-        np.empty(layer, np.float32), np.empty(layer, np.float32),
-    )  # fmt: skip
+        np.zeros(layers, np.float32),
+        np.zeros(layers, np.float32),
+        np.zeros(layers, np.float32),
+        np.empty(layer, np.float32),
+        np.empty(layer, np.float32),
+    )
     for n in range(members):
         if not active[n]:
             continue
@@ -168,19 +228,43 @@ def _double_q_steps(
         for d in range(len(grad)):
             exp_avg[n, d] += _F(1 - beta1) * (grad[d] - exp_avg[n, d])
             exp_avg_sq[n, d] = _F(beta2) * exp_avg_sq[n, d] + _F(1 - beta2) * grad[d] * grad[d]
-            params[n, d] -= step_size * exp_avg[n, d] / (np.sqrt(exp_avg_sq[n, d]) / scale + _F(eps))
+            params[n, d] -= (
+                step_size * exp_avg[n, d] / (np.sqrt(exp_avg_sq[n, d]) / scale + _F(eps))
+            )
             target[n, d] += tau * (params[n, d] - target[n, d])
 
 
 def learn(agent: DDQN, noise: Tensor, active: Tensor | None) -> None:
-    """What ``agent`` learns from the batch that ``noise`` ``[N, B]`` draws: one step of the active members and their targets."""
-    net, state, group, ring = cast(MemberMLP, agent.net), agent.adam.moments, agent.adam.param_groups[0], agent.replay
+    """What ``agent`` learns from the batch that ``noise`` ``[N, B]`` draws: one step of the
+    active members and their targets.
+    """
+    net, state, group, ring = (
+        cast(MemberMLP, agent.net),
+        agent.adam.moments,
+        agent.adam.param_groups[0],
+        agent.replay,
+    )
     params, rate = agent.params.data, group["lr"]
     active = torch.ones(len(params), dtype=torch.bool) if active is None else active
-    rate = torch.full((len(params),), rate, dtype=torch.float64) if isinstance(rate, float) else rate
-    members = (params, agent.target, state["exp_avg"], state["exp_avg_sq"], state["step"], rate, active)
+    rate = (
+        torch.full((len(params),), rate, dtype=torch.float64) if isinstance(rate, float) else rate
+    )
+    members = (
+        params,
+        agent.target,
+        state["exp_avg"],
+        state["exp_avg_sq"],
+        state["step"],
+        rate,
+        active,
+    )
     cast(Any, _double_q_steps)(  # numba types a call by its compiled signature
-        *(x.numpy() for x in (*members, ring.data["rows"], ring.first)), len(ring), noise.numpy(), agent.weight.numpy(),
-        np.array([net.in_size, *net.hidden, net.out_size]) + 1, _F(_SLOPES[net.activation]), _F(agent.cfg.tau),
+        *(x.numpy() for x in (*members, ring.data["rows"], ring.first)),
+        len(ring),
+        noise.numpy(),
+        agent.weight.numpy(),
+        np.array([net.in_size, *net.hidden, net.out_size]) + 1,
+        _F(_SLOPES[net.activation]),
+        _F(agent.cfg.tau),
         (*group["betas"], group["eps"]),
-    )  # fmt: skip
+    )

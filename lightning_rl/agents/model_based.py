@@ -1,10 +1,13 @@
 """DQN on replayed or imagined transitions (Young et al. 2023, arXiv 2211.02222).
 
-An update learns from ``batch_size * rollout_length`` transitions (ER: ``batch_size``). The agents differ only in their source,
-which is an object of its own: the replay memory, roll-outs of the environment itself, or roll-outs of a learned world model.
+An update learns from ``batch_size * rollout_length`` transitions (ER: ``batch_size``). The agents
+differ only in their source,
+which is an object of its own: the replay memory, roll-outs of the environment itself, or roll-outs
+of a learned world model.
 
-Where we differ from the paper's code: greedy actions of agents with latents are for the mode of the latent, not for a sample;
-the double Q-learning switch works. Its errors are fixed unless the key ``faithful`` asks for them.
+Where we differ from the paper's code: greedy actions of agents with latents are for the mode of the
+latent, not for a sample; the double Q-learning switch works. Its errors are fixed unless the key
+``faithful`` asks for them.
 """
 
 from __future__ import annotations
@@ -80,29 +83,41 @@ class ModelBasedConfig(LossWeights, MethodConfig):
         return {"replay_size": self.replay_size}
 
     def gpu_only(self) -> str | None:
-        return "cuda_graphs=true records what a GPU does; leave it out" if self.cuda_graphs else None
+        return (
+            "cuda_graphs=true records what a GPU does; leave it out" if self.cuda_graphs else None
+        )
 
     def unread(self) -> dict[str, str]:
         every = {**_READERS, **({"faithful": ("simple",)} if "logit-bits" in self.faithful else {})}
         reason = f"agents with transitions: {self.transitions} do not read it; leave it out"
         unread = {key: reason for key, readers in every.items() if self.transitions not in readers}
-        looks = {"cuda_graphs": "an update with warm_up looks at its numbers, which a graph cannot; leave one of them out"}
+        looks = {
+            "cuda_graphs": "an update with warm_up looks at its numbers, which a graph cannot; "
+            "leave one of them out"
+        }
         return {**unread, **looks} if self.cuda_graphs and self.warm_up else unread
 
 
 _LATENT = ("categorical", "gaussian")
 _MODEL = ("simple", *_LATENT)
 _READERS = {
-    **dict.fromkeys(("warm_up", "model_learning_rate", "reward_weight", "continuation_weight", "obs_weight"), _MODEL),
+    **dict.fromkeys(
+        ("warm_up", "model_learning_rate", "reward_weight", "continuation_weight", "obs_weight"),
+        _MODEL,
+    ),
     **dict.fromkeys(("kl_prior_weight", "kl_posterior_weight", "variables"), _LATENT),
-    "rollout_length": ("environment", *_MODEL), "classes": ("categorical",), "std": ("gaussian",), "min_std": ("gaussian",),
+    "rollout_length": ("environment", *_MODEL),
+    "classes": ("categorical",),
+    "std": ("gaussian",),
+    "min_std": ("gaussian",),
 }
 """Keys that only some kinds of ``transitions`` read, with these kinds."""
 
 
 class UpdateBatch(NamedTuple):
-    """Transitions ``[N, B]`` to learn from. q ``[N, B, A]``: values of their start states; next_features ``[N, B, X]``: input of
-    the value network for their next states; weight ``[N, B]``: of each in the mean of the loss, None: 1.
+    """Transitions ``[N, B]`` to learn from. q ``[N, B, A]``: values of their start states;
+    next_features ``[N, B, X]``: input of the value network for their next states; weight ``[N,
+    B]``: of each in the mean of the loss, None: 1.
     """
 
     q: Tensor
@@ -114,13 +129,23 @@ class UpdateBatch(NamedTuple):
 
 
 class TrainedBlock(MemberModule):
-    """The parameters ``[N, D]`` of a network or a world model, and the Adam that trains them; gradients are written by hand."""
+    """The parameters ``[N, D]`` of a network or a world model, and the Adam that trains them;
+    gradients are written by hand.
+    """
 
-    def __init__(self, net: MemberMLP | WorldModel, generators: Sequence[torch.Generator], rate: float, cfg: ModelBasedConfig):
+    def __init__(
+        self,
+        net: MemberMLP | WorldModel,
+        generators: Sequence[torch.Generator],
+        rate: float,
+        cfg: ModelBasedConfig,
+    ):
         super().__init__()
         self.params = nn.Parameter(net.init(generators))
         self.net = net
-        self.adam = MemberAdam(self.params, rate, (cfg.betas[0], cfg.betas[1]), cfg.adam_eps, cfg.weight_decay)
+        self.adam = MemberAdam(
+            self.params, rate, (cfg.betas[0], cfg.betas[1]), cfg.adam_eps, cfg.weight_decay
+        )
 
     def optimizers(self) -> list[Any]:
         return [self.adam]
@@ -139,7 +164,8 @@ class TrainedBlock(MemberModule):
 
 
 class Replay(MemberModule):
-    """Real transitions, replayed; the sources that imagine build on it. Observations are bits: the memory keeps a byte of each.
+    """Real transitions, replayed; the sources that imagine build on it. Observations are bits: the
+    memory keeps a byte of each.
 
     members: gives the noise of each member.
     """
@@ -160,24 +186,41 @@ class Replay(MemberModule):
         self.register_buffer("losses", losses, persistent=False)
 
     @staticmethod
-    def stream(members: SeededMembers, purpose: str, shape: tuple[int, ...], kind: str) -> MemberNoise:
-        """A noise stream, drawn in blocks of at most ``NOISE_BLOCK`` steps and about 100,000 numbers per member."""
-        return members.noise(purpose, shape, kind, block=min(NOISE_BLOCK, max(1, 100_000 // max(torch.Size(shape).numel(), 1))))
+    def stream(
+        members: SeededMembers, purpose: str, shape: tuple[int, ...], kind: str
+    ) -> MemberNoise:
+        """A noise stream, drawn in blocks of at most ``NOISE_BLOCK`` steps and about 100,000
+        numbers per member.
+        """
+        return members.noise(
+            purpose,
+            shape,
+            kind,
+            block=min(NOISE_BLOCK, max(1, 100_000 // max(torch.Size(shape).numel(), 1))),
+        )
 
     def columns(self) -> Mapping[str, Column]:
         """What the memory keeps."""
-        return {"bytes": Column(2 * self.env.obs_size + 2, torch.uint8), "reward": Column(1, torch.float32)}
+        return {
+            "bytes": Column(2 * self.env.obs_size + 2, torch.uint8),
+            "reward": Column(1, torch.float32),
+        }
 
     def memory_layout(self) -> Any:
         """What a snapshot of the memory may look like."""
-        return Also(self.memory.layout(len(self.losses), {"bytes": (0, max(1, self.env.action_size - 1))}), self._no_bits)
+        return Also(
+            self.memory.layout(len(self.losses), {"bytes": (0, max(1, self.env.action_size - 1))}),
+            self._no_bits,
+        )
 
     def _no_bits(self, memory: Mapping[str, Tensor]) -> str | None:
         bits = memory["bytes"].index_fill(-1, torch.tensor([2 * self.env.obs_size]), 0)
         return "observations that are no bits" if bool((bits > 1).any()) else None
 
     def remember(self, state: Tensor, real: RealSteps) -> None:
-        """Keeps one real step of every member: from the environment's state ``[N, S]``, the rest ``[N, ..]``."""
+        """Keeps one real step of every member: from the environment's state ``[N, S]``, the rest
+        ``[N, ..]``.
+        """
         rest = torch.stack([real.action, real.continues.long()], dim=-1)
         row = torch.cat([real.obs.byte(), real.next_obs.byte(), rest.byte()], dim=-1)
         self.memory.add({"bytes": row, "reward": real.reward.unsqueeze(-1)})
@@ -191,11 +234,17 @@ class Replay(MemberModule):
         """Remembered steps, drawn for uniform noise ``[N, B]``."""
         rows, size = self.memory.sample(noise), self.env.obs_size
         obs, next_obs, action, continues = rows["bytes"].split([size, size, 1, 1], dim=-1)
-        rest = (action.squeeze(-1).long(), rows["reward"].squeeze(-1), continues.squeeze(-1).float())
+        rest = (
+            action.squeeze(-1).long(),
+            rows["reward"].squeeze(-1),
+            continues.squeeze(-1).float(),
+        )
         return RealSteps(obs.float(), *rest, next_obs.float())
 
     def features(self, obs: Tensor, noise: Tensor | None) -> Tensor:
-        """What the value network reads for obs ``[N, K, O]``; noise ``[N, K, Z]``, None for the mode."""
+        """What the value network reads for obs ``[N, K, O]``; noise ``[N, K, Z]``, None for the
+        mode.
+        """
         return obs
 
     def acting_noise(self, step: int) -> Tensor | None:
@@ -207,18 +256,30 @@ class Replay(MemberModule):
         return [self._draw]
 
     def fit(self, sample: Any, number: int) -> None:
-        """Writes the gradients of the source's own parameters (a world model's), for the result of ``sample``; here none."""
+        """Writes the gradients of the source's own parameters (a world model's), for the result
+        of ``sample``; here none.
+        """
 
     def batch(self, values: RecordedPass, number: int, sample: Any) -> UpdateBatch:
-        """The transitions that update ``number`` learns from. values: the value network, whose forward passes are recorded."""
+        """The transitions that update ``number`` learns from. values: the value network, whose
+        forward passes are recorded.
+        """
         return self.replayed(values(sample.obs), sample, sample.next_obs)
 
     def replayed(self, q: Tensor, real: RealSteps, next_features: Tensor) -> UpdateBatch:
-        """What to learn from real steps ``[N, B]``, whose observations have values q ``[N, B, A]``."""
-        return UpdateBatch(q, real.action, real.reward, self.cfg.gamma * real.continues, next_features, None)
+        """What to learn from real steps ``[N, B]``, whose observations have values q ``[N, B,
+        A]``.
+        """
+        return UpdateBatch(
+            q, real.action, real.reward, self.cfg.gamma * real.continues, next_features, None
+        )
 
-    def imagined(self, q: Tensor, action: Tensor, reward: Tensor, continues: Tensor, next_features: Tensor) -> UpdateBatch:
-        """The batch of roll-outs ``[N, L B, ..]``, step after step; with episodes, weighted by the probability of each step."""
+    def imagined(
+        self, q: Tensor, action: Tensor, reward: Tensor, continues: Tensor, next_features: Tensor
+    ) -> UpdateBatch:
+        """The batch of roll-outs ``[N, L B, ..]``, step after step; with episodes, weighted by
+        the probability of each step.
+        """
         each = continues.unflatten(1, (-1, self.cfg.batch_size)).mT
         weight = imagined_weights(each).mT.flatten(1) if self.env.episodic else None
         return UpdateBatch(q, action, reward, self.cfg.gamma * continues, next_features, weight)
@@ -230,13 +291,19 @@ class EnvironmentRollouts(Replay):
     def __init__(self, cfg: ModelBasedConfig, env: FuncEnv, members: SeededMembers):
         super().__init__(cfg, env, members)
         shape = (cfg.rollout_length, cfg.batch_size)
-        self._actions = self.stream(members, "imagined actions", (*shape, env.action_size), "gumbel")
-        self._events = self.stream(members, "imagined events", (*shape, env.step_noise_size), "uniform")
+        self._actions = self.stream(
+            members, "imagined actions", (*shape, env.action_size), "gumbel"
+        )
+        self._events = self.stream(
+            members, "imagined events", (*shape, env.step_noise_size), "uniform"
+        )
 
     def columns(self) -> Mapping[str, Column]:
         state = self.env.reset(torch.zeros(1, self.env.reset_noise_size))
         self._state_type = state.dtype
-        return {"state": Column(state.shape[-1], torch.int16 if self.env.small_state else state.dtype)}
+        return {
+            "state": Column(state.shape[-1], torch.int16 if self.env.small_state else state.dtype)
+        }
 
     def memory_layout(self) -> Any:
         limits = {"state": (0, torch.iinfo(torch.int16).max)} if self.env.small_state else {}
@@ -257,7 +324,9 @@ class EnvironmentRollouts(Replay):
 
     def batch(self, values: RecordedPass, number: int, sample: Tensor) -> UpdateBatch:
         state, obs, steps = sample, self.env.observe(sample), []
-        for gumbel, event in zip(self._actions.at(number).unbind(1), self._events.at(number).unbind(1), strict=True):
+        for gumbel, event in zip(
+            self._actions.at(number).unbind(1), self._events.at(number).unbind(1), strict=True
+        ):
             q = values(obs)
             action = boltzmann(q, self.cfg.temperature, gumbel)
             state, obs, reward, terminated, _ = self.env.step(state, action, event)
@@ -270,19 +339,34 @@ class ModelRollouts(Replay):
     """Trains a world model on replayed transitions and imagines with it."""
 
     def __init__(
-        self, make_model: Callable[[ModelBasedConfig, FuncEnv], WorldModel], cfg: ModelBasedConfig, env: FuncEnv,
+        self,
+        make_model: Callable[[ModelBasedConfig, FuncEnv], WorldModel],
+        cfg: ModelBasedConfig,
+        env: FuncEnv,
         members: SeededMembers,
-    ):  # fmt: skip
+    ):
         model = make_model(cfg, env)
         self.loss_names = tuple(f"model/{name}_loss" for name in model.parts)
         super().__init__(cfg, env, members)
         start = members.generators("model initialisation")
         self.model, self.weights = model, TrainedBlock(model, start, cfg.model_learning_rate, cfg)
-        self.feature_size, self.encode_noise_size, self.noise_kind = model.feature_size, model.encode_noise_size, model.noise_kind
-        shape, code, kind = (cfg.rollout_length, cfg.batch_size), model.encode_noise_size, model.noise_kind
-        self._actions = self.stream(members, "imagined actions", (*shape, env.action_size), "gumbel")
+        self.feature_size, self.encode_noise_size, self.noise_kind = (
+            model.feature_size,
+            model.encode_noise_size,
+            model.noise_kind,
+        )
+        shape, code, kind = (
+            (cfg.rollout_length, cfg.batch_size),
+            model.encode_noise_size,
+            model.noise_kind,
+        )
+        self._actions = self.stream(
+            members, "imagined actions", (*shape, env.action_size), "gumbel"
+        )
         self._states = self.stream(members, "imagined states", (*shape, model.noise_size), kind)
-        self._codes = self.stream(members, "codes", (2, cfg.batch_size, code), kind)  # to encode in ``fit``, then in ``imagine``
+        self._codes = self.stream(
+            members, "codes", (2, cfg.batch_size, code), kind
+        )  # to encode in ``fit``, then in ``imagine``
         self._acting_codes = self.stream(members, "acting codes", (1, code), kind)
         self.warm_up = WarmUp(cfg, members, model) if cfg.warm_up else None
 
@@ -299,7 +383,11 @@ class ModelRollouts(Replay):
         if self.warm_up is not None:
             self.warm_up.watch(self, self.newest, number)
         codes = self._codes.at(number)[:, 0]
-        self.losses.add_(self.model.gradient(self.weights.layers, sample, codes, self.cfg, self.weights.gradient).T)
+        self.losses.add_(
+            self.model.gradient(
+                self.weights.layers, sample, codes, self.cfg, self.weights.gradient
+            ).T
+        )
 
     def batch(self, values: RecordedPass, number: int, sample: RealSteps) -> UpdateBatch:
         if self.warm_up is not None and not self.warm_up.over:
@@ -327,15 +415,21 @@ def simple_model(cfg: ModelBasedConfig, env: FuncEnv) -> WorldModel:
     return SimpleModel(env.obs_size, env.action_size, cfg.hidden, cfg.activation, sample_bits)
 
 
-def latent_model(make_latent: Callable[[ModelBasedConfig], Latent], cfg: ModelBasedConfig, env: FuncEnv) -> WorldModel:
+def latent_model(
+    make_latent: Callable[[ModelBasedConfig], Latent], cfg: ModelBasedConfig, env: FuncEnv
+) -> WorldModel:
     """A model of latents."""
     return LatentModel(env.obs_size, env.action_size, cfg.hidden, cfg.activation, make_latent(cfg))
 
 
 MODELS: dict[str, Callable[[ModelBasedConfig, FuncEnv], WorldModel]] = {
     "simple": simple_model,
-    "categorical": functools.partial(latent_model, lambda cfg: CategoricalLatent(cfg.variables, cfg.classes)),
-    "gaussian": functools.partial(latent_model, lambda cfg: GaussianLatent(cfg.variables, cfg.std, cfg.min_std)),
+    "categorical": functools.partial(
+        latent_model, lambda cfg: CategoricalLatent(cfg.variables, cfg.classes)
+    ),
+    "gaussian": functools.partial(
+        latent_model, lambda cfg: GaussianLatent(cfg.variables, cfg.std, cfg.min_std)
+    ),
 }
 SOURCES: dict[str, Callable[[ModelBasedConfig, FuncEnv, SeededMembers], Replay]] = {
     "replay": Replay,
@@ -361,11 +455,15 @@ class ModelBasedDQN(SeededMembers):
         self.cfg, self.env = cfg, env
         source = SOURCES[cfg.transitions](cfg, env, self)
         self.net = plain_mlp(source.feature_size, cfg.hidden, env.action_size, cfg.activation)
-        self.online = TrainedBlock(self.net, self.generators("initialisation"), cfg.learning_rate, cfg)
+        self.online = TrainedBlock(
+            self.net, self.generators("initialisation"), cfg.learning_rate, cfg
+        )
         self.source = source
         self.target = frozen(self.online.params)
         self._explore = self.noise("explore", (env.action_size,), "gumbel")
-        self.register_buffer("losses", torch.zeros(len(self.seeds)), persistent=False)  # sums since ``take_losses``
+        self.register_buffer(
+            "losses", torch.zeros(len(self.seeds)), persistent=False
+        )  # sums since ``take_losses``
         self._summed = 0
         parts: list[Callable[..., Any]] = [self._draw, self._value_gradient]
         if cfg.cuda_graphs:
@@ -382,22 +480,30 @@ class ModelBasedDQN(SeededMembers):
 
     @torch.no_grad()
     def values(self, obs: Tensor, noise: Tensor | None) -> Tensor:
-        """Q values ``[N, K, A]`` of obs ``[N, K, O]``; noise ``[N, K, Z]`` for the latent, None for its mode."""
+        """Q values ``[N, K, A]`` of obs ``[N, K, O]``; noise ``[N, K, Z]`` for the latent, None
+        for its mode.
+        """
         return self.net.forward(self.online.layers, self.source.features(obs, noise))[0]
 
     def act(self, obs: Tensor, step: int) -> Tensor:
-        """Actions ``[N]`` of probability ``softmax(Q / temperature)`` for obs ``[N, O]`` at environment step ``step``."""
+        """Actions ``[N]`` of probability ``softmax(Q / temperature)`` for obs ``[N, O]`` at
+        environment step ``step``.
+        """
         q = self.values(obs.unsqueeze(1), self.source.acting_noise(step)).squeeze(1)
         return boltzmann(q, self.cfg.temperature, self._explore.at(step))
 
     def learn(self, step: int, optimizers: Sequence[Any]) -> None:
-        """The updates that go with environment step ``step``, if it is time to learn, by the agent's ``optimizers``."""
+        """The updates that go with environment step ``step``, if it is time to learn, by the
+        agent's ``optimizers``.
+        """
         cfg = self.cfg
         if step < cfg.learning_starts:
             return
         if step % cfg.target_interval == 0:
             self.target.data.copy_(self.online.params.data)
-        first = (step - cfg.learning_starts) * cfg.updates_per_step  # asking the optimizer would wait for the device
+        first = (
+            step - cfg.learning_starts
+        ) * cfg.updates_per_step  # asking the optimizer would wait for the device
         for number in range(first, first + cfg.updates_per_step):
             self.update(number, optimizers)
 
@@ -413,7 +519,9 @@ class ModelBasedDQN(SeededMembers):
         self._summed += 1
 
     def _draw(self, number: int) -> Any:
-        """What update ``number`` learns from; also writes the gradients of what the source itself learns from it."""
+        """What update ``number`` learns from; also writes the gradients of what the source
+        itself learns from it.
+        """
         sample = self.source.sample(number)
         self.source.fit(sample, number)
         return sample
@@ -434,14 +542,19 @@ class ModelBasedDQN(SeededMembers):
         error = batch.q.gather(-1, index).squeeze(-1) - target
         weighted = error if batch.weight is None else batch.weight * error
         self.losses.add_((weighted * error).mean(-1))
-        grad = torch.zeros_like(batch.q).scatter_(-1, index, weighted.unsqueeze(-1) * (2 / error.shape[-1]))
+        grad = torch.zeros_like(batch.q).scatter_(
+            -1, index, weighted.unsqueeze(-1) * (2 / error.shape[-1])
+        )
         values.gradient(grad, self.online.gradient)
 
     def take_losses(self) -> dict[str, Tensor]:
         """Mean losses ``[N]`` of the updates since the last call; none if there were none."""
         if not self._summed:
             return {}
-        names, sums = ("train/value_loss", *self.source.loss_names), (self.losses, *self.source.losses.T)
+        names, sums = (
+            ("train/value_loss", *self.source.loss_names),
+            (self.losses, *self.source.losses.T),
+        )
         means = {name: each / self._summed for name, each in zip(names, sums, strict=True)}
         self._summed = 0
         self.losses.zero_()

@@ -1,10 +1,13 @@
-"""PPO with a clipped objective (Schulman et al. 2017, arXiv 1707.06347), for discrete and continuous actions.
+"""PPO with a clipped objective (Schulman et al. 2017, arXiv 1707.06347), for discrete and
+continuous actions.
 
-Two recipes in one. ``standardise: advantages`` is the common one: generalised advantages, time limits bootstrap,
-minibatches. ``standardise: returns`` is that of the synthetic-environments paper: Monte-Carlo returns, standardised, are
-the critic's target, the advantage is what the critic missed, full batches. There time limits end the return, as its
-critic, which knows standardised returns only, cannot continue it (the earlier code let returns leak into the next episode).
-Common code also has orthogonal initial weights, a clipped value loss and a falling learning rate; here are none of these.
+Two recipes in one. ``standardise: advantages`` is the common one: generalised advantages, time
+limits bootstrap, minibatches. ``standardise: returns`` is that of the synthetic-environments paper:
+Monte-Carlo returns, standardised, are the critic's target, the advantage is what the critic missed,
+full batches. There time limits end the return, as its critic, which knows standardised returns
+only, cannot continue it (the earlier code let returns leak into the next episode). Common code also
+has orthogonal initial weights, a clipped value loss and a falling learning rate; here are none of
+these.
 """
 
 from __future__ import annotations
@@ -19,7 +22,15 @@ from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor, nn
 
-from lightning_rl.agents.base import Agent, AgentConfig, NetConfig, Transition, descend, implements, varied
+from lightning_rl.agents.base import (
+    Agent,
+    AgentConfig,
+    NetConfig,
+    Transition,
+    descend,
+    implements,
+    varied,
+)
 from lightning_rl.agents.icm import ICM
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.variation import Variation
@@ -32,7 +43,9 @@ from lightning_rl.nets.members import MemberMLP
 
 
 class FreeGaussian(Gaussian):
-    """A ``Gaussian`` whose standard deviation is not clamped: here it is a learned parameter, not an output of the network."""
+    """A ``Gaussian`` whose standard deviation is not clamped: here it is a learned parameter,
+    not an output of the network.
+    """
 
     LOG_STD_RANGE = (-math.inf, math.inf)
 
@@ -54,14 +67,19 @@ class PPOConfig(AgentConfig, NetConfig):
 
     def unread(self) -> dict[str, str]:
         reason = "Monte-Carlo returns have no lambda; set standardise=advantages as well"
-        return {**super().unread(), **({"gae_lambda": reason} if self.standardise == "returns" else {})}
+        return {
+            **super().unread(),
+            **({"gae_lambda": reason} if self.standardise == "returns" else {}),
+        }
 
     def stored_steps(self, spec: EnvSpec) -> dict[str, int]:
         return {"rollout_steps": self.rollout_steps}
 
 
 class MeanAndStd(nn.Module):
-    """A network of means beside log standard deviations that are the same everywhere: ``[..., 2 A]``, for ``FreeGaussian``."""
+    """A network of means beside log standard deviations that are the same everywhere: ``[..., 2
+    A]``, for ``FreeGaussian``.
+    """
 
     def __init__(self, mean: nn.Module, log_std: Tensor):
         super().__init__()
@@ -74,10 +92,12 @@ class MeanAndStd(nn.Module):
 
 @implements("PPO", PPOConfig)
 class PPO(Agent):
-    """``actor`` maps observations to logits or, continuous, to means before the tanh; ``critic`` to one value.
+    """``actor`` maps observations to logits or, continuous, to means before the tanh; ``critic`` to
+    one value.
 
-    One block holds actor, critic and the logarithm of the standard deviations (the earlier code learned these directly). The
-    roll-out of ``rollout_steps`` decisions of each member is in buffers ``[N, T, ..]``.
+    One block holds actor, critic and the logarithm of the standard deviations (the earlier code
+    learned these directly). The roll-out of ``rollout_steps`` decisions of each member is in
+    buffers ``[N, T, ..]``.
     """
 
     distribution_class: type[Distribution]
@@ -88,15 +108,25 @@ class PPO(Agent):
     discount: Tensor
     over: Tensor
 
-    def __init__(self, cfg: PPOConfig, spec: EnvSpec, seeds: Sequence[int], variation: Variation | None = None):
+    def __init__(
+        self,
+        cfg: PPOConfig,
+        spec: EnvSpec,
+        seeds: Sequence[int],
+        variation: Variation | None = None,
+    ):
         if cfg.batch_size is not None and cfg.rollout_steps % cfg.batch_size:
             raise UserError(
-                f"batch_size {cfg.batch_size} does not divide rollout_steps {cfg.rollout_steps}; choose one that does"
+                f"batch_size {cfg.batch_size} does not divide rollout_steps {cfg.rollout_steps}; "
+                "choose one that does"
             )
         of_each_batch = cfg.batch_size if cfg.standardise == "advantages" else None
         for key, size in (("rollout_steps", cfg.rollout_steps), ("batch_size", of_each_batch)):
             if size == 1:
-                raise UserError(f"{key} 1: {cfg.standardise} are standardised, and one alone cannot be; use 2 or more")
+                raise UserError(
+                    f"{key} 1: {cfg.standardise} are standardised, and one alone cannot be; use 2 "
+                    "or more"
+                )
         super().__init__(seeds)
         learning_rate, hidden, widths = varied(cfg, variation)
         obs, size, continuous = spec.obs_size, spec.action_size, spec.continuous
@@ -106,7 +136,10 @@ class PPO(Agent):
         self.critic = MemberMLP(obs, hidden, 1, cfg.activation)
         count, steps = len(self.seeds), cfg.rollout_steps
         log_std = torch.full((count, size if continuous else 0), math.log(cfg.std_init))
-        nets = (self.actor.init(self.generators("actor"), widths), self.critic.init(self.generators("critic"), widths))
+        nets = (
+            self.actor.init(self.generators("actor"), widths),
+            self.critic.init(self.generators("critic"), widths),
+        )
         self.params = nn.Parameter(torch.cat([*nets, log_std], dim=1))
         self._sizes = [self.actor.size, self.critic.size, log_std.shape[1]]
         self.adam = MemberAdam(self.params, learning_rate, max_grad_norm=cfg.max_grad_norm)
@@ -115,11 +148,17 @@ class PPO(Agent):
         for name in ("reward", "discount"):
             self.register_buffer(name, torch.zeros(count, steps))
         kind = torch.float32 if continuous else torch.int64
-        self.register_buffer("action", torch.zeros(count, steps, *([size] if continuous else []), dtype=kind))
+        self.register_buffer(
+            "action", torch.zeros(count, steps, *([size] if continuous else []), dtype=kind)
+        )
         self.register_buffer("over", torch.zeros(count, steps, dtype=torch.bool))
         self._explore = self.noise("explore", (size,), "normal" if continuous else "gumbel")
         self._shuffle = self.noise("shuffle", (steps,), "uniform")
-        self.curiosity = ICM(cfg, spec, continuous, self.generators("curiosity")) if cfg.curiosity == "icm" else None
+        self.curiosity = (
+            ICM(cfg, spec, continuous, self.generators("curiosity"))
+            if cfg.curiosity == "icm"
+            else None
+        )
 
     def optimizers(self) -> list[Any]:
         return [self.adam, *super().optimizers()]
@@ -149,8 +188,16 @@ class PPO(Agent):
 
     def learn(self, transition: Transition, over: Tensor, step: int, active: Tensor | None) -> None:
         place = step % self.cfg.rollout_steps
-        self.obs[:, place], self.action[:, place], self.reward[:, place] = transition.obs, transition.action, transition.reward
-        self.discount[:, place], self.next_obs[:, place], self.over[:, place] = transition.discount, transition.next_obs, over
+        self.obs[:, place], self.action[:, place], self.reward[:, place] = (
+            transition.obs,
+            transition.action,
+            transition.reward,
+        )
+        self.discount[:, place], self.next_obs[:, place], self.over[:, place] = (
+            transition.discount,
+            transition.next_obs,
+            over,
+        )
         if place == self.cfg.rollout_steps - 1:
             self.update(active, step // self.cfg.rollout_steps)
 
@@ -161,20 +208,29 @@ class PPO(Agent):
         if self.curiosity is not None:
             executed = self.distribution_class.executed(self.action)
             batch = Transition(self.obs, executed, self.reward, self.discount, self.next_obs)
-            reward = reward + self.curiosity.learn(batch, torch.full_like(reward, 1 / self.cfg.rollout_steps), active)
+            reward = reward + self.curiosity.learn(
+                batch, torch.full_like(reward, 1 / self.cfg.rollout_steps), active
+            )
         target, advantage = self.targets(reward)
         with torch.no_grad():
-            acted = self.policy(self.params, self.obs).log_prob(self.action)  # of the policy that has acted
+            acted = self.policy(self.params, self.obs).log_prob(
+                self.action
+            )  # of the policy that has acted
         for epoch in range(self.cfg.epochs):
             for rows in self._minibatches(number * self.cfg.epochs + epoch):
                 self._step(rows, acted, target, advantage, active)
 
     @torch.no_grad()
     def targets(self, reward: Tensor) -> tuple[Tensor, Tensor | None]:
-        """The critic's targets ``[N, T]``, and the advantages; None where these are target minus value at each step."""
+        """The critic's targets ``[N, T]``, and the advantages; None where these are target minus
+        value at each step.
+        """
         if self.cfg.standardise == "returns":
             return standardised(discounted_returns(reward, self.cfg.gamma, self.over)), None
-        value, next_value = self.value(self.params, self.obs), self.value(self.params, self.next_obs)
+        value, next_value = (
+            self.value(self.params, self.obs),
+            self.value(self.params, self.next_obs),
+        )
         last = self.over.clone()
         last[:, -1] = True  # the roll-out ends there: bootstrap
         target = lambda_returns(reward, self.discount, next_value, last, self.cfg.gae_lambda)
@@ -183,20 +239,39 @@ class PPO(Agent):
     def _minibatches(self, index: int) -> list[Tensor]:
         """Rows ``[N, B]`` of each minibatch of an epoch, shuffled for each member."""
         if self.cfg.batch_size is None:
-            return [torch.arange(self.cfg.rollout_steps, device=self.device).expand(self.num_members, -1)]
+            return [
+                torch.arange(self.cfg.rollout_steps, device=self.device).expand(
+                    self.num_members, -1
+                )
+            ]
         return list(self._shuffle.at(index).argsort(dim=1).split(self.cfg.batch_size, dim=1))
 
     def _step(
-        self, rows: Tensor, acted: Tensor, target: Tensor, advantage: Tensor | None, active: Tensor | None
-    ) -> None:  # fmt: skip
+        self,
+        rows: Tensor,
+        acted: Tensor,
+        target: Tensor,
+        advantage: Tensor | None,
+        active: Tensor | None,
+    ) -> None:
         member = torch.arange(len(rows), device=rows.device).unsqueeze(1)
         obs, action, old, target = (x[member, rows] for x in (self.obs, self.action, acted, target))
         policy, value = self.policy(self.params, obs), self.value(self.params, obs)
-        weight = target - value.detach() if advantage is None else standardised(advantage[member, rows], 1e-8)
-        policy_loss = -clipped_surrogate(policy.log_prob(action), old, weight, self.cfg.clip).mean(-1)
+        weight = (
+            target - value.detach()
+            if advantage is None
+            else standardised(advantage[member, rows], 1e-8)
+        )
+        policy_loss = -clipped_surrogate(policy.log_prob(action), old, weight, self.cfg.clip).mean(
+            -1
+        )
         value_loss = F.mse_loss(value, target, reduction="none").mean(-1)
         entropy = policy.entropy().mean(-1)
-        descend(policy_loss + self.cfg.value_coef * value_loss - self.cfg.entropy_coef * entropy, self.adam, active)
+        descend(
+            policy_loss + self.cfg.value_coef * value_loss - self.cfg.entropy_coef * entropy,
+            self.adam,
+            active,
+        )
 
     @property
     def num_updates(self) -> Tensor:
@@ -217,11 +292,15 @@ class PPO(Agent):
 
 
 def standardised(x: Tensor, eps: float = 1e-5) -> Tensor:
-    """``(x - mean) / (sd + eps)`` over the last dimension ``[..., T]``, with the sample standard deviation (T - 1)."""
+    """``(x - mean) / (sd + eps)`` over the last dimension ``[..., T]``, with the sample standard
+    deviation (T - 1).
+    """
     return (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + eps)
 
 
-def clipped_surrogate(log_prob: Tensor, old_log_prob: Tensor, advantage: Tensor, clip: float) -> Tensor:
+def clipped_surrogate(
+    log_prob: Tensor, old_log_prob: Tensor, advantage: Tensor, clip: float
+) -> Tensor:
     """``min(ratio A, clip(ratio, 1 -/+ clip) A)`` (equation 7), to be maximised; ``[...]``."""
     ratio = (log_prob - old_log_prob).exp()
     return torch.minimum(ratio * advantage, ratio.clamp(1 - clip, 1 + clip) * advantage)

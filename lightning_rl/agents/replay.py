@@ -1,4 +1,6 @@
-"""Replay memories with a member axis, and the base class of agents that learn from one, a batch at every step."""
+"""Replay memories with a member axis, and the base class of agents that learn from one, a batch
+at every step.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from lightning_rl.envs.spec import EnvSpec
 
 @dataclass(frozen=True)
 class Column:
-    """``size`` numbers of type ``dtype`` in each row. Bits and small integers take a byte or two instead of four."""
+    """``size`` numbers of type ``dtype`` in each row. Bits and small integers take a byte or two
+    instead of four.
+    """
 
     size: int
     dtype: torch.dtype
@@ -58,9 +62,14 @@ class MemberRing:
             self.count.fill_(self._written)
 
     def sample(self, noise: Tensor) -> dict[str, Tensor]:
-        """Rows ``[N, B, size]`` drawn with replacement, for uniform noise ``[N, B]`` in double precision."""
+        """Rows ``[N, B, size]`` drawn with replacement, for uniform noise ``[N, B]`` in double
+        precision.
+        """
         index = (noise * self.count).long() + self.first.unsqueeze(1)
-        return {name: data.index_select(0, index.flatten()).unflatten(0, index.shape) for name, data in self.data.items()}
+        return {
+            name: data.index_select(0, index.flatten()).unflatten(0, index.shape)
+            for name, data in self.data.items()
+        }
 
     @property
     def tensors(self) -> list[Tensor]:
@@ -77,7 +86,9 @@ class MemberRing:
         self.data = {name: data.to(device) for name, data in self.data.items()}
 
     def snapshot(self) -> dict[str, Tensor]:
-        """What has been written, ``[N, len, size]`` of each column, and how many rows were ever ``written [N]``."""
+        """What has been written, ``[N, len, size]`` of each column, and how many rows were ever
+        ``written [N]``.
+        """
         written = self._written_rows()
         rows = {name: data[written] for name, data in self.data.items()}
         return {**rows, "written": torch.full((len(self.first),), self._written)}
@@ -90,21 +101,32 @@ class MemberRing:
         for name, data in self.data.items():
             if state[name].shape != (*written.shape, data.shape[1]):
                 raise ValueError(
-                    f"{name} {list(state[name].shape)} do not fit {len(self.first)} members of capacity {self.capacity}"
+                    f"{name} {list(state[name].shape)} do not fit {len(self.first)} members of "
+                    f"capacity {self.capacity}"
                 )
             data[written] = state[name].to(data.device)
 
-    def layout(self, members: int | str, limits: Mapping[str, tuple[float, float]] | None = None) -> Also:
-        """What ``snapshot`` may look like. members: how many, or the name of that dimension; limits: of columns, by name."""
+    def layout(
+        self, members: int | str, limits: Mapping[str, tuple[float, float]] | None = None
+    ) -> Also:
+        """What ``snapshot`` may look like. members: how many, or the name of that dimension;
+        limits: of columns, by name.
+        """
         columns = {
-            name: TensorOf(data.dtype, (members, "rows", data.shape[1]), *(limits or {}).get(name, ()))
+            name: TensorOf(
+                data.dtype, (members, "rows", data.shape[1]), *(limits or {}).get(name, ())
+            )
             for name, data in self.data.items()
         }
-        return Also({**columns, "written": TensorOf(torch.int64, (members,), 0, WHOLE)}, self._inconsistency)
+        return Also(
+            {**columns, "written": TensorOf(torch.int64, (members,), 0, WHOLE)}, self._inconsistency
+        )
 
     def _inconsistency(self, state: Mapping[str, Tensor]) -> str | None:
         written, rows = state["written"].tolist(), state[next(iter(self.data))].shape[1]
-        wrong = [count for count in written if min(count, self.capacity) != rows or count != written[0]]
+        wrong = [
+            count for count in written if min(count, self.capacity) != rows or count != written[0]
+        ]
         return f"{wrong[0]} rows written, but {rows} are there" if wrong else None
 
     def _written_rows(self) -> Tensor:
@@ -114,8 +136,8 @@ class MemberRing:
 class MemberReplay(MemberRing):
     """A ring of ``capacity`` transitions for each of ``N`` members.
 
-    A transition is one row of numbers, so that a batch is a single gather. Memory: ``4 N capacity (2 O + A + 2)`` bytes, of
-    which only what has been written is touched.
+    A transition is one row of numbers, so that a batch is a single gather. Memory: ``4 N capacity
+    (2 O + A + 2)`` bytes, of which only what has been written is touched.
 
     action_size: 0 for discrete actions.
     """
@@ -128,11 +150,22 @@ class MemberReplay(MemberRing):
     def store(self, step: Transition) -> None:
         """Writes one step of every member; the oldest gives way."""
         action = step.action if self.action_size else step.action.unsqueeze(-1).float()
-        row = torch.cat([step.obs, action, step.reward.unsqueeze(-1), step.discount.unsqueeze(-1), step.next_obs], dim=-1)
+        row = torch.cat(
+            [
+                step.obs,
+                action,
+                step.reward.unsqueeze(-1),
+                step.discount.unsqueeze(-1),
+                step.next_obs,
+            ],
+            dim=-1,
+        )
         self.add({"rows": row})
 
     def batch(self, noise: Tensor) -> Transition:
-        """A batch drawn uniformly with replacement for uniform noise ``[N, B]`` in [0, 1), double precision."""
+        """A batch drawn uniformly with replacement for uniform noise ``[N, B]`` in [0, 1),
+        double precision.
+        """
         return self.transitions(self.sample(noise)["rows"])
 
     def transitions(self, rows: Tensor) -> Transition:
@@ -142,12 +175,20 @@ class MemberReplay(MemberRing):
         return Transition(obs, act, reward.squeeze(-1), discount.squeeze(-1), next_obs)
 
     def transitions_layout(self, members: int | str, num_actions: int) -> Also:
-        """What ``snapshot`` may look like; see ``layout``. Actions that are indices are below ``num_actions``."""
+        """What ``snapshot`` may look like; see ``layout``. Actions that are indices are below
+        ``num_actions``.
+        """
 
         def inconsistency(state: Mapping[str, Tensor]) -> str | None:
             action = state["rows"][..., self.obs_size]
-            known = bool(((action >= 0) & (action < num_actions) & (action == action.trunc())).all())
-            return None if self.action_size or known else f"an action that is none of 0 to {num_actions - 1}"
+            known = bool(
+                ((action >= 0) & (action < num_actions) & (action == action.trunc())).all()
+            )
+            return (
+                None
+                if self.action_size or known
+                else f"an action that is none of 0 to {num_actions - 1}"
+            )
 
         return Also(self.layout(members), inconsistency)
 
@@ -165,7 +206,8 @@ class OffPolicyConfig(AgentConfig, NetConfig):
 
 
 def anything_follows(discount: Tensor) -> bool:
-    """Whether some discount is not 0, so that next values are needed: none is where all episodes have one step.
+    """Whether some discount is not 0, so that next values are needed: none is where all episodes
+    have one step.
 
     Always True on a GPU: waiting for the answer costs more than the next values.
     """
@@ -173,7 +215,8 @@ def anything_follows(discount: Tensor) -> bool:
 
 
 class OffPolicyAgent(Agent):
-    """Stores every transition and learns from a batch ``[N, B]`` of stored ones; ``weight`` ``[N, B]``: 1 / B, 0 for padding.
+    """Stores every transition and learns from a batch ``[N, B]`` of stored ones; ``weight`` ``[N,
+    B]``: 1 / B, 0 for padding.
 
     vectors: actions are stored as vectors, not as indices.
     """
@@ -181,15 +224,26 @@ class OffPolicyAgent(Agent):
     weight: Tensor
 
     def __init__(
-        self, cfg: OffPolicyConfig, spec: EnvSpec, seeds: Sequence[int], variation: Variation | None, vectors: bool
-    ):  # fmt: skip
+        self,
+        cfg: OffPolicyConfig,
+        spec: EnvSpec,
+        seeds: Sequence[int],
+        variation: Variation | None,
+        vectors: bool,
+    ):
         super().__init__(seeds)
         self.cfg, count = cfg, len(self.seeds)
         self.batch_sizes = list(variation.batch_sizes) if variation else [cfg.batch_size] * count
         self.register_buffer("weight", batch_weights(self.batch_sizes), persistent=False)
-        self.replay = MemberReplay(count, cfg.replay_size, spec.obs_size, spec.action_size if vectors else 0)
+        self.replay = MemberReplay(
+            count, cfg.replay_size, spec.obs_size, spec.action_size if vectors else 0
+        )
         self._draw = self.noise("replay", (max(self.batch_sizes),), "uniform64", self.batch_sizes)
-        self.curiosity = ICM(cfg, spec, vectors, self.generators("curiosity")) if cfg.curiosity == "icm" else None
+        self.curiosity = (
+            ICM(cfg, spec, vectors, self.generators("curiosity"))
+            if cfg.curiosity == "icm"
+            else None
+        )
 
     def learn(self, transition: Transition, over: Tensor, step: int, active: Tensor | None) -> None:
         self.replay.store(transition)
@@ -201,12 +255,16 @@ class OffPolicyAgent(Agent):
         """One step on the batch that ``noise`` ``[N, B]`` draws."""
         batch = self.replay.batch(noise)
         if self.curiosity is not None:
-            batch = batch._replace(reward=batch.reward + self.curiosity.learn(batch, self.weight, active))
+            batch = batch._replace(
+                reward=batch.reward + self.curiosity.learn(batch, self.weight, active)
+            )
         self.update(batch, active, step)
 
     @abstractmethod
     def update(self, batch: Transition, active: Tensor | None, step: int) -> Tensor:
-        """One step on a batch ``[N, B]``, the ``step``-th of the training; the losses ``[N]`` before it."""
+        """One step on a batch ``[N, B]``, the ``step``-th of the training; the losses ``[N]``
+        before it.
+        """
 
     def memory(self) -> MemberReplay:
         return self.replay

@@ -15,7 +15,12 @@ from lightning_rl.agents.variation import Variation
 from lightning_rl.core.schema import STRICT
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.curiosity import count_bonus
-from lightning_rl.functional.value_learning import epsilon_after, epsilon_greedy, q_learning_target, sarsa_target
+from lightning_rl.functional.value_learning import (
+    epsilon_after,
+    epsilon_greedy,
+    q_learning_target,
+    sarsa_target,
+)
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
@@ -28,15 +33,26 @@ class TabularConfig(EpsilonGreedyConfig):
 
 @implements("QL", TabularConfig)
 class QLearning(Agent):
-    """A table ``[N, O, A]`` for one-hot observations, zero at the start; learns from every step as it comes."""
+    """A table ``[N, O, A]`` for one-hot observations, zero at the start; learns from every step
+    as it comes.
+    """
 
     count: Tensor
     updates: Tensor
     _epsilon: Tensor
 
-    def __init__(self, cfg: TabularConfig, spec: EnvSpec, seeds: Sequence[int], variation: Variation | None = None):
+    def __init__(
+        self,
+        cfg: TabularConfig,
+        spec: EnvSpec,
+        seeds: Sequence[int],
+        variation: Variation | None = None,
+    ):
         if variation is not None:
-            raise ValueError("variation is for agents with networks, and this one learns a table; give variation=None")
+            raise ValueError(
+                "variation is for agents with networks, and this one learns a table; give "
+                "variation=None"
+            )
         super().__init__(seeds)
         self.cfg, members = cfg, len(self.seeds)
         table = torch.zeros(members, spec.obs_size, spec.action_size)
@@ -51,11 +67,18 @@ class QLearning(Agent):
     def misfit(cls, spec: EnvSpec) -> str | None:
         if spec.one_hot and not spec.continuous:
             return None
-        return "tables need one-hot observations and discrete actions; use a grid world, e.g. cliff or FrozenLake-v1"
+        return (
+            "tables need one-hot observations and discrete actions; use a grid world, e.g. "
+            "cliff or FrozenLake-v1"
+        )
 
     def act(self, obs: Tensor, episode: Tensor, step: int) -> Tensor:
-        self._epsilon = epsilon_after(episode, self.cfg.epsilon_init, self.cfg.epsilon_min, self.cfg.epsilon_decay)
-        return epsilon_greedy(self._values(obs.unsqueeze(1)).squeeze(1), self._epsilon, self._explore.at(step))
+        self._epsilon = epsilon_after(
+            episode, self.cfg.epsilon_init, self.cfg.epsilon_min, self.cfg.epsilon_decay
+        )
+        return epsilon_greedy(
+            self._values(obs.unsqueeze(1)).squeeze(1), self._epsilon, self._explore.at(step)
+        )
 
     def greedy(self, obs: Tensor) -> Tensor:
         return self._values(obs).argmax(-1)
@@ -77,7 +100,9 @@ class QLearning(Agent):
         self.table[place] = torch.where(learns, old + self.cfg.learning_rate * (target - old), old)
 
     def target(self, reward: Tensor, discount: Tensor, next_q: Tensor, step: int) -> Tensor:
-        """The update target ``[N]`` of the step's action: here with the highest of the next values ``[N, A]``."""
+        """The update target ``[N]`` of the step's action: here with the highest of the next
+        values ``[N, A]``.
+        """
         return q_learning_target(reward, discount, next_q)
 
     @property
@@ -97,7 +122,9 @@ class QLearning(Agent):
 
 @implements("SARSA", TabularConfig)
 class Sarsa(QLearning):
-    """SARSA as in the earlier code: the target's next action is drawn anew, epsilon-greedily; it is not the one then taken."""
+    """SARSA as in the earlier code: the target's next action is drawn anew, epsilon-greedily; it
+    is not the one then taken.
+    """
 
     def target(self, reward: Tensor, discount: Tensor, next_q: Tensor, step: int) -> Tensor:
         next_action = epsilon_greedy(next_q, self._epsilon, self._explore_next.at(step))

@@ -1,9 +1,12 @@
-"""TD3 (Fujimoto et al. 2018, arXiv 1802.09477), and its form for discrete actions with Gumbel-softmax samples.
+"""TD3 (Fujimoto et al. 2018, arXiv 1802.09477), and its form for discrete actions with
+Gumbel-softmax samples.
 
-Actions are in units where the box is [-1, 1], and so are both noises. The earlier code gives the noise on target actions in the
-task's units: where a task's box is wider (Pendulum: 2), that noise has to be divided by its half-width.
+Actions are in units where the box is [-1, 1], and so are both noises. The earlier code gives the
+noise on target actions in the task's units: where a task's box is wider (Pendulum: 2), that noise
+has to be divided by its half-width.
 
-Not in the paper: with a ``saturation_penalty``, the policy pays for outputs of its network that are far outside of the box.
+Not in the paper: with a ``saturation_penalty``, the policy pays for outputs of its network that are
+far outside of the box.
 """
 
 from __future__ import annotations
@@ -68,37 +71,62 @@ class TD3DiscreteConfig(TD3Config):
 
 
 def saturation(outputs: Tensor) -> Tensor:
-    """Mean square ``[...]`` of how far ``outputs`` ``[..., A]`` are outside of [-1.5, 1.5], where the tanh is nearly flat.
+    """Mean square ``[...]`` of how far ``outputs`` ``[..., A]`` are outside of [-1.5, 1.5], where
+    the tanh is nearly flat.
 
-    A policy that an untrained critic has driven there gets almost no gradient and keeps its action at the edge for good.
+    A policy that an untrained critic has driven there gets almost no gradient and keeps its action
+    at the edge for good.
     """
     return F.softshrink(outputs, _SATURATED).square().mean(-1)
 
 
 @implements("TD3", TD3Config)
 class TD3(OffPolicyAgent):
-    """``actor`` maps observations to ``A`` numbers; ``critic`` is two networks from observation and action to one."""
+    """``actor`` maps observations to ``A`` numbers; ``critic`` is two networks from observation
+    and action to one.
+    """
 
     actions: ClassVar[Literal["discrete", "continuous", "any"]] = "continuous"
 
-    def __init__(self, cfg: TD3Config, spec: EnvSpec, seeds: Sequence[int], variation: Variation | None = None):
+    def __init__(
+        self,
+        cfg: TD3Config,
+        spec: EnvSpec,
+        seeds: Sequence[int],
+        variation: Variation | None = None,
+    ):
         super().__init__(cfg, spec, seeds, variation, vectors=True)
         learning_rate, hidden, widths = varied(cfg, variation)
         obs, size = spec.obs_size, spec.action_size
-        self.actor, self.critic = cfg.net(obs, hidden, size), TwinCritic(cfg.net(obs + size, hidden, 1))
-        self.actor_params = nn.Parameter(self.extended(self.actor.init(self.generators("actor"), widths)))
+        self.actor, self.critic = (
+            cfg.net(obs, hidden, size),
+            TwinCritic(cfg.net(obs + size, hidden, 1)),
+        )
+        self.actor_params = nn.Parameter(
+            self.extended(self.actor.init(self.generators("actor"), widths))
+        )
         self.critic_params = nn.Parameter(self.critic.init(self.generators("critic"), widths))
-        self.actor_target, self.critic_target = frozen(self.actor_params), frozen(self.critic_params)
+        self.actor_target, self.critic_target = (
+            frozen(self.actor_params),
+            frozen(self.critic_params),
+        )
         self.actor_adam = MemberAdam(self.actor_params, learning_rate)
         self.critic_adam = MemberAdam(self.critic_params, learning_rate)
-        self._uniform, self._explore = self.noise("uniform", (size,), "uniform"), self.noise("explore", (size,), "normal")
-        self._smooth = self.noise("smoothing", (max(self.batch_sizes), size), "normal", self.batch_sizes)
+        self._uniform, self._explore = (
+            self.noise("uniform", (size,), "uniform"),
+            self.noise("explore", (size,), "normal"),
+        )
+        self._smooth = self.noise(
+            "smoothing", (max(self.batch_sizes), size), "normal", self.batch_sizes
+        )
 
     def optimizers(self) -> list[Any]:
         return [self.actor_adam, self.critic_adam, *super().optimizers()]
 
     def extended(self, actor_params: Tensor) -> Tensor:
-        """``actor_params`` with further columns that the policy has besides its network; here none."""
+        """``actor_params`` with further columns that the policy has besides its network; here
+        none.
+        """
         return actor_params
 
     def outputs(self, params: Tensor, obs: Tensor) -> Tensor:
@@ -106,7 +134,9 @@ class TD3(OffPolicyAgent):
         return self.actor(params[:, : self.actor.size], obs)
 
     def to_actions(self, outputs: Tensor, params: Tensor, purpose: str, step: int) -> Tensor:
-        """Actions ``[N, B, A]`` with a gradient. A policy that samples takes the noise of ``purpose`` and ``step``."""
+        """Actions ``[N, B, A]`` with a gradient. A policy that samples takes the noise of
+        ``purpose`` and ``step``.
+        """
         return outputs.tanh()
 
     def policy(self, params: Tensor, obs: Tensor, purpose: str, step: int) -> Tensor:
@@ -134,7 +164,9 @@ class TD3(OffPolicyAgent):
 
     @torch.enable_grad()
     def update(self, batch: Transition, active: Tensor | None, step: int) -> Tensor:
-        """One step of the critics; every ``policy_delay`` steps also of the actor and the targets. The critics' losses."""
+        """One step of the critics; every ``policy_delay`` steps also of the actor and the
+        targets. The critics' losses.
+        """
         target = self.target(batch, step)
         q = self.critic(self.critic_params, batch.obs, batch.action)
         loss = weighted_squared_error(q, target.unsqueeze(1), self.weight.unsqueeze(1)).sum(1)
@@ -157,8 +189,14 @@ class TD3(OffPolicyAgent):
         if not anything_follows(batch.discount):
             return batch.reward
         noise = smoothing_noise(self._smooth.at(step), self.cfg.target_std, self.cfg.target_clip)
-        next_action = self.clip(self.policy(self.actor_target, batch.next_obs, "target", step) + noise)
-        return twin_target(batch.reward, batch.discount, self.critic(self.critic_target, batch.next_obs, next_action))
+        next_action = self.clip(
+            self.policy(self.actor_target, batch.next_obs, "target", step) + noise
+        )
+        return twin_target(
+            batch.reward,
+            batch.discount,
+            self.critic(self.critic_target, batch.next_obs, next_action),
+        )
 
     @property
     def num_updates(self) -> Tensor:
@@ -175,16 +213,24 @@ class TD3(OffPolicyAgent):
 
 @implements("TD3-discrete", TD3DiscreteConfig)
 class DiscreteTD3(TD3):
-    """The actor's logits become one-hot-like actions ``[..., A]`` by Gumbel-softmax; the environment gets the arg-max.
+    """The actor's logits become one-hot-like actions ``[..., A]`` by Gumbel-softmax; the
+    environment gets the arg-max.
 
-    temperature: ``fixed``; ``learnable``, a parameter of the actor (kept at 0.05 or above, which the earlier code did not);
-    or ``annealed`` from temperature_init to a twentieth of it over 2,000 actor updates.
+    temperature: ``fixed``; ``learnable``, a parameter of the actor (kept at 0.05 or above, which
+    the earlier code did not); or ``annealed`` from temperature_init to a twentieth of it over 2,000
+    actor updates.
     hard: one-hot samples with the gradient of the relaxed ones.
     """
 
     actions = "discrete"
 
-    def __init__(self, cfg: TD3DiscreteConfig, spec: EnvSpec, seeds: Sequence[int], variation: Variation | None = None):
+    def __init__(
+        self,
+        cfg: TD3DiscreteConfig,
+        spec: EnvSpec,
+        seeds: Sequence[int],
+        variation: Variation | None = None,
+    ):
         super().__init__(cfg, spec, seeds, variation)
         size, batch, lengths = spec.action_size, max(self.batch_sizes), self.batch_sizes
         self._gumbel = {
@@ -217,7 +263,9 @@ class DiscreteTD3(TD3):
         if self.cfg.temperature == "learnable":
             return params[:, -1, None, None]
         end = self.cfg.temperature_init / ANNEAL_RATIO
-        return annealed(self.actor_adam.num_steps, self.cfg.temperature_init, end, ANNEAL_STEPS)[:, None, None]
+        return annealed(self.actor_adam.num_steps, self.cfg.temperature_init, end, ANNEAL_STEPS)[
+            :, None, None
+        ]
 
     def random(self, noise: Tensor) -> Tensor:
         return F.one_hot(noise.argmax(-1), noise.shape[-1]).to(noise.dtype)

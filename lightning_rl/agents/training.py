@@ -16,7 +16,9 @@ from lightning_rl.core.contents import Also, Count, OneOf, TensorOf, rows_like
 from lightning_rl.envs.batch import EnvBatch
 
 StopRule = Callable[[Tensor, Tensor], Tensor]
-"""(returns ``[N, E]``, how many of them are there yet ``[N]``) -> ``[N]`` bool: the members whose training ends."""
+"""(returns ``[N, E]``, how many of them are there yet ``[N]``) -> ``[N]`` bool: the members
+whose training ends.
+"""
 
 
 def window_mean(returns: Tensor, start: Tensor, end: Tensor) -> Tensor:
@@ -26,35 +28,54 @@ def window_mean(returns: Tensor, start: Tensor, end: Tensor) -> Tensor:
     return torch.where(inside, returns, 0.0).sum(1) / inside.sum(1)
 
 
-def solved(returns: Tensor, count: Tensor, window: int, threshold: float, least: int | None = None) -> Tensor:
+def solved(
+    returns: Tensor, count: Tensor, window: int, threshold: float, least: int | None = None
+) -> Tensor:
     """Whether the mean of the last ``window`` returns has reached ``threshold``, ``[N]`` bool.
 
-    returns ``[N, E]`` of a member's episodes so far, of which the first count ``[N]`` are there. least: how many must be there;
-    None: the whole window. With 1, as in the code of arXiv 2202.02790, a lucky first episode ends the training.
+    returns ``[N, E]`` of a member's episodes so far, of which the first count ``[N]`` are there.
+    least: how many must be there; None: the whole window. With 1, as in the code of arXiv
+    2202.02790, a lucky first episode ends the training.
     """
     enough = count >= (window if least is None else least)
     return (window_mean(returns, (count - window).clamp(min=0), count) >= threshold) & enough
 
 
-def plateaued(returns: Tensor, count: Tensor, window: int, tolerance: float, learning_starts: int) -> Tensor:
-    """Whether the mean R of the last ``window`` returns differs from the mean R' of those before by less than
-    ``tolerance * |R'|``, judged from the episode after ``learning_starts + window`` on.
+def plateaued(
+    returns: Tensor, count: Tensor, window: int, tolerance: float, learning_starts: int
+) -> Tensor:
+    """Whether the mean R of the last ``window`` returns differs from the mean R' of those before by
+    less than ``tolerance * |R'|``, judged from the episode after ``learning_starts + window`` on.
 
     R' averages fewer values while there are fewer. returns and count as in ``solved``.
     """
     middle = (count - window).clamp(min=0)
-    now, before = window_mean(returns, middle, count), window_mean(returns, (middle - window).clamp(min=0), middle)
-    return ((now - before).abs() / (before.abs() + 1e-9) < tolerance) & (count > learning_starts + window)
+    now, before = (
+        window_mean(returns, middle, count),
+        window_mean(returns, (middle - window).clamp(min=0), middle),
+    )
+    return ((now - before).abs() / (before.abs() + 1e-9) < tolerance) & (
+        count > learning_starts + window
+    )
 
 
 def stop_rule(cfg: AgentConfig, name: str, solved_return: float | None) -> StopRule | None:
-    """The rule of that name, ``none``, ``plateau`` or ``solved``, as the config has it; None where nothing is solved."""
+    """The rule of that name, ``none``, ``plateau`` or ``solved``, as the config has it; None
+    where nothing is solved.
+    """
     if name == "plateau":
         first = getattr(cfg, "learning_starts", 0)
-        return partial(plateaued, window=cfg.early_out_num, tolerance=cfg.early_out_virtual_diff, learning_starts=first)
+        return partial(
+            plateaued,
+            window=cfg.early_out_num,
+            tolerance=cfg.early_out_virtual_diff,
+            learning_starts=first,
+        )
     if name == "none" or solved_return is None:
         return None
-    return partial(solved, window=cfg.early_out_num, threshold=solved_return, least=1 if cfg.faithful else None)
+    return partial(
+        solved, window=cfg.early_out_num, threshold=solved_return, least=1 if cfg.faithful else None
+    )
 
 
 _LOOP = ("obs", "_episode", "_return", "_length")
@@ -64,9 +85,10 @@ _LOOP = ("obs", "_episode", "_return", "_length")
 class Results:
     """What happened to each of ``N`` members, finished or not.
 
-    returns, lengths ``[N, E]`` of the training episodes (sum of rewards, environment steps), of which member n has the first
-    ``episodes[n]``; scores ``[N, E]``: what the stop rule judges; env_steps ``[N]``; stopped ``[N]``: by the rule, not by the
-    budget; judge_steps ``[N]``: environment steps that the scores took.
+    returns, lengths ``[N, E]`` of the training episodes (sum of rewards, environment steps), of
+    which member n has the first ``episodes[n]``; scores ``[N, E]``: what the stop rule judges;
+    env_steps ``[N]``; stopped ``[N]``: by the rule, not by the budget; judge_steps ``[N]``:
+    environment steps that the scores took.
     """
 
     returns: Tensor
@@ -81,36 +103,50 @@ class Results:
     def empty(cls, members: int, episodes: int) -> Results:
         """Of a training that has not begun."""
         curve, count = torch.zeros(members, episodes), torch.zeros(members, dtype=torch.int64)
-        return cls(curve, curve.clone(), curve.long(), count, count.clone(), count.bool(), count.clone())
+        return cls(
+            curve, curve.clone(), curve.long(), count, count.clone(), count.bool(), count.clone()
+        )
 
 
 class MemberTraining:
-    """Trains the members of ``agent`` in ``envs`` until each has played ``max_episodes`` or its stop rule holds.
+    """Trains the members of ``agent`` in ``envs`` until each has played ``max_episodes`` or its
+    stop rule holds.
 
-    Members that are done leave the stack, so that they cost nothing; between two calls of ``run`` the agent holds all members.
-    Parameters and moments are in the agent's ``state_dict``; ``snapshot`` has the rest, the state of the loop.
+    Members that are done leave the stack, so that they cost nothing; between two calls of ``run``
+    the agent holds all members. Parameters and moments are in the agent's ``state_dict``;
+    ``snapshot`` has the rest, the state of the loop.
 
     Args:
         agent: the members.
         envs: one environment for each.
         max_episodes: of each member.
         gamma: discount factor.
-        learning_starts: episodes without learning (and of uniform actions, for agents that start so).
+        learning_starts: episodes without learning (and of uniform actions, for agents that start
+            so).
         stop: ends a member's training, judged by its training returns.
-        limit_terminates: bootstrap nothing at a time limit, as earlier code did, which stored it as a termination.
+        limit_terminates: bootstrap nothing at a time limit, as earlier code did, which stored it as
+            a termination.
     """
 
     def __init__(
-        self, agent: Agent, envs: EnvBatch, max_episodes: int, gamma: float, learning_starts: int = 0,
-        stop: StopRule | None = None, limit_terminates: bool = False,
-    ):  # fmt: skip
+        self,
+        agent: Agent,
+        envs: EnvBatch,
+        max_episodes: int,
+        gamma: float,
+        learning_starts: int = 0,
+        stop: StopRule | None = None,
+        limit_terminates: bool = False,
+    ):
         self.agent, self.stop = agent, stop
         self.max_episodes, self.learning_starts, self.gamma = max_episodes, learning_starts, gamma
         self.limit_terminates = limit_terminates
         n, self._seeds = agent.num_members, list(agent.seeds)
         self.step = 0
         self.members = torch.arange(n)  # who is left
-        self._everyone: dict[str, Tensor] | None = None  # the rows of all, while the agent has those that are left
+        self._everyone: dict[str, Tensor] | None = (
+            None  # the rows of all, while the agent has those that are left
+        )
         self.results = Results.empty(n, max_episodes)
         self.envs = envs.to(agent.device)
         self.obs = self.envs.reset(torch.zeros(n, dtype=torch.bool, device=agent.device))
@@ -120,12 +156,31 @@ class MemberTraining:
         self._active = self._learners()
 
     @classmethod
-    def of(cls, agent: Agent, envs: EnvBatch, cfg: AgentConfig, stop: StopRule | None, terminates: bool, **options: Any) -> Self:
+    def of(
+        cls,
+        agent: Agent,
+        envs: EnvBatch,
+        cfg: AgentConfig,
+        stop: StopRule | None,
+        terminates: bool,
+        **options: Any,
+    ) -> Self:
         """Training as the agent's config asks for it."""
-        return cls(agent, envs, cfg.train_episodes, cfg.gamma, getattr(cfg, "learning_starts", 0), stop, terminates, **options)
+        return cls(
+            agent,
+            envs,
+            cfg.train_episodes,
+            cfg.gamma,
+            getattr(cfg, "learning_starts", 0),
+            stop,
+            terminates,
+            **options,
+        )
 
     def to(self, device: torch.device) -> MemberTraining:
-        """Goes on where the agent has been moved; Lightning asks for it at each epoch, as for any batch."""
+        """Goes on where the agent has been moved; Lightning asks for it at each epoch, as for
+        any batch.
+        """
         if device != self.obs.device:
             self.envs = self.envs.to(device)
             for name in _LOOP:
@@ -148,11 +203,13 @@ class MemberTraining:
         """The state of the loop: plain data and tensors, the members' rows in order."""
         memory = self.agent.memory()
         return {
-            "step": self.step, "members": self.members, "results": vars(self.results).copy(),
+            "step": self.step,
+            "members": self.members,
+            "results": vars(self.results).copy(),
             "loop": {name: getattr(self, name) for name in _LOOP},
             "envs": {} if self.done else self.envs.snapshot(),
             "memory": {} if self.done or memory is None else memory.snapshot(),
-        }  # fmt: skip
+        }
 
     def layout(self, num_actions: int) -> Any:
         """What ``snapshot`` may look like."""
@@ -160,27 +217,47 @@ class MemberTraining:
         loop = rows_like({name: getattr(self, name) for name in _LOOP}, "left")
         end = {"members": TensorOf(torch.int64, (0,)), "envs": {}, "memory": {}}
         template = {
-            "step": Count(), "members": TensorOf(torch.int64, ("left",), 0, everyone - 1),
-            "results": rows_like(vars(self.results), everyone), "loop": loop, "envs": self.envs.layout("left"),
+            "step": Count(),
+            "members": TensorOf(torch.int64, ("left",), 0, everyone - 1),
+            "results": rows_like(vars(self.results), everyone),
+            "loop": loop,
+            "envs": self.envs.layout("left"),
             "memory": {} if memory is None else memory.transitions_layout("left", num_actions),
-        }  # fmt: skip
-        return OneOf((Also({**template, **end}, self._inconsistency), Also(template, self._inconsistency)))
+        }
+        return OneOf(
+            (Also({**template, **end}, self._inconsistency), Also(template, self._inconsistency))
+        )
 
     def _inconsistency(self, state: dict[str, Any]) -> str | None:
         """Whether the parts of a snapshot contradict each other."""
-        members, episodes, steps = state["members"], state["results"]["episodes"], state["results"]["env_steps"][state["members"]]
+        members, episodes, steps = (
+            state["members"],
+            state["results"]["episodes"],
+            state["results"]["env_steps"][state["members"]],
+        )
         if bool((members.diff() <= 0).any()):
             return "members that are not in order"
-        if not torch.equal(episodes[members], state["loop"]["_episode"]) or bool((episodes[members] >= self.max_episodes).any()):
-            return f"episodes {state['loop']['_episode'].tolist()} under way, expected {episodes[members].tolist()}"
+        if not torch.equal(episodes[members], state["loop"]["_episode"]) or bool(
+            (episodes[members] >= self.max_episodes).any()
+        ):
+            return (
+                f"episodes {state['loop']['_episode'].tolist()} under way, expected "
+                f"{episodes[members].tolist()}"
+            )
         if not torch.equal(steps, state["results"]["lengths"][members].sum(1)):
             return f"{steps.tolist()} environment steps, which are not those of the episodes"
         if bool((steps + state["loop"]["_length"] < state["step"]).any()):
             return f"{state['step']} decisions in fewer environment steps"
-        return f"{int(episodes.max())} episodes of {self.max_episodes}" if int(episodes.max()) > self.max_episodes else None
+        return (
+            f"{int(episodes.max())} episodes of {self.max_episodes}"
+            if int(episodes.max()) > self.max_episodes
+            else None
+        )
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Goes on from a snapshot, with the environments as they were at the start; the agent's own state is restored apart."""
+        """Goes on from a snapshot, with the environments as they were at the start; the agent's
+        own state is restored apart.
+        """
         self.step, self.members, device = state["step"], state["members"], self.agent.device
         self.results = Results(**state["results"])
         for name, value in state["loop"].items():
@@ -203,10 +280,18 @@ class MemberTraining:
         last = None if steps is None else self.step + steps
         if len(self.members) < len(self._seeds) and not self.done:
             self._everyone = self.agent.rows()
-            self.agent.load_rows({name: value[self.members.to(value.device)] for name, value in self._everyone.items()})
+            self.agent.load_rows(
+                {
+                    name: value[self.members.to(value.device)]
+                    for name, value in self._everyone.items()
+                }
+            )
         while not self.done and self.step != last:
             self._step()
-            under_way(1 - len(self.members) / len(self._seeds), 1 - (last - self.step) / steps if steps and last else 0.0)
+            under_way(
+                1 - len(self.members) / len(self._seeds),
+                1 - (last - self.step) / steps if steps and last else 0.0,
+            )
         self._settle()
         if self._everyone is not None:
             if not self.done:
@@ -215,7 +300,9 @@ class MemberTraining:
             self._everyone = None
 
     def spend(self, env_steps: int, repeat: int) -> None:
-        """Trains each member until it is done or has taken ``env_steps``; a decision takes at most ``repeat`` of them."""
+        """Trains each member until it is done or has taken ``env_steps``; a decision takes at
+        most ``repeat`` of them.
+        """
         while not self.done:
             self.run(-(-(env_steps - int(self.env_steps[self.members].max())) // repeat))
             spent = self.env_steps[self.members] >= env_steps  # in the middle of their episodes
@@ -249,7 +336,10 @@ class MemberTraining:
 
     def _episodes_end(self, over: Tensor) -> None:
         r, members, episode = self.results, self.members[over.cpu()], self._episode[over].cpu()
-        r.returns[members, episode], r.lengths[members, episode] = self._return[over].cpu(), self._length[over].cpu()
+        r.returns[members, episode], r.lengths[members, episode] = (
+            self._return[over].cpu(),
+            self._length[over].cpu(),
+        )
         r.env_steps[members] += self._length[over].cpu()
         self._episode += over
         r.episodes[self.members] = self._episode.cpu()
@@ -259,14 +349,18 @@ class MemberTraining:
         self._members_end()
 
     def _judge(self, over: Tensor, members: Tensor, episode: Tensor) -> None:
-        """Scores the ``episode`` ``[M]`` that these members have just ended, and says whose training ends."""
+        """Scores the ``episode`` ``[M]`` that these members have just ended, and says whose
+        training ends.
+        """
         r = self.results
         r.scores[members, episode] = r.returns[members, episode]
         if self.stop is not None:
             r.stopped[members] = self._holds(members, episode, self.stop)
 
     def _settle(self) -> None:
-        """Called at the end of ``run``: decides about members whose stop rule is still to be judged; here there are none."""
+        """Called at the end of ``run``: decides about members whose stop rule is still to be
+        judged; here there are none.
+        """
 
     def _holds(self, members: Tensor, episode: Tensor, stop: StopRule) -> Tensor:
         """``[M]`` bool: which of these members' training ends after their ``episode`` ``[M]``."""
@@ -274,9 +368,13 @@ class MemberTraining:
 
     def _members_end(self) -> None:
         """Goes on without those whose rule held, or who have played all episodes."""
-        finished = self.results.stopped[self.members] | (self.results.episodes[self.members] >= self.max_episodes)
+        finished = self.results.stopped[self.members] | (
+            self.results.episodes[self.members] >= self.max_episodes
+        )
         if finished.any():
-            self._everyone = self._everyone or {name: value.clone() for name, value in self.agent.rows().items()}
+            self._everyone = self._everyone or {
+                name: value.clone() for name, value in self.agent.rows().items()
+            }
             self._store()
             rows = self._without(finished)
             if not self.done:
@@ -289,7 +387,9 @@ class MemberTraining:
             cast(dict[str, Tensor], self._everyone)[name][self.members.to(value.device)] = value
 
     def _without(self, gone: Tensor) -> Tensor:
-        """Takes members ``gone`` ``[N]`` out of loop and environments; the rows of those that stay, where the agent is."""
+        """Takes members ``gone`` ``[N]`` out of loop and environments; the rows of those that
+        stay, where the agent is.
+        """
         rows = (~gone).nonzero().squeeze(1)
         self.members, there = self.members[rows], rows.to(self.obs.device)
         for name in _LOOP:
@@ -301,14 +401,18 @@ class MemberTraining:
 
 @torch.no_grad()
 def evaluate_agents(agent: Actors, envs: EnvBatch, episodes: int) -> tuple[Tensor, Tensor]:
-    """Returns and lengths ``[N, K]`` of ``episodes`` = K test episodes per member, without exploration.
+    """Returns and lengths ``[N, K]`` of ``episodes`` = K test episodes per member, without
+    exploration.
 
     envs: ``N * K`` environments, member by member.
     """
     members, envs = agent.num_members, envs.to(agent.device)
     over = torch.zeros(members * episodes, dtype=torch.bool, device=agent.device)
     obs = envs.reset(over)
-    total, length = torch.zeros(len(over), device=obs.device), torch.zeros(len(over), dtype=torch.int64, device=obs.device)
+    total, length = (
+        torch.zeros(len(over), device=obs.device),
+        torch.zeros(len(over), dtype=torch.int64, device=obs.device),
+    )
     while not over.all():
         outcome = envs.step(agent.greedy(obs.unflatten(0, (members, episodes))).flatten(0, 1))
         total += outcome.reward.masked_fill(over, 0)

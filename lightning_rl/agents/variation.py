@@ -12,8 +12,10 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.seeding import generator
 
 _STEP, _STEP_ELSEWHERE = 10_000_000, 1_000_000_000
-"""Fixed cost of a training step of a stack, in multiply-adds of a forward pass: measured on one core of a CPU (a third of it to
-three times as much does as well); on other devices a guess, by which products cost next to nothing."""
+"""Fixed cost of a training step of a stack, in multiply-adds of a forward pass: measured on one
+core of a CPU (a third of it to three times as much does as well); on other devices a guess, by
+which products cost next to nothing.
+"""
 
 
 @dataclass(frozen=True)
@@ -29,15 +31,21 @@ class Variation:
     def hidden(self) -> tuple[int, ...]:
         """The smallest hidden layers that hold every member."""
         if len(set(self.depths)) > 1:
-            raise ValueError(f"members of one stack need one depth, got {self.depths}; group them by depth")
+            raise ValueError(
+                f"members of one stack need one depth, got {self.depths}; group them by depth"
+            )
         return (max(self.widths),) * self.depths[0]
 
-    def stacks(self, ends: int, passes: int | None, one_width: bool, device: str) -> list[list[int]]:
-        """Which members train in one stack so that all take the least time: a stack is padded to its widest and largest batch.
+    def stacks(
+        self, ends: int, passes: int | None, one_width: bool, device: str
+    ) -> list[list[int]]:
+        """Which members train in one stack so that all take the least time: a stack is padded to
+        its widest and largest batch.
 
         Args:
             ends: numbers that enter and leave a network.
-            passes: how often a member learns from each of its steps; None: it learns from a batch at each.
+            passes: how often a member learns from each of its steps; None: it learns from a batch
+                at each.
             one_width: a stack has members of one width only.
             device: the type of where they train.
         """
@@ -59,10 +67,14 @@ class Variation:
         return stacks
 
 
-def cheapest_runs(sizes: Sequence[tuple[int, int]], depth: int, ends: int, step: int) -> list[range]:
-    """Cuts ``sizes``, (width, samples per step) of each member, into runs that cost the least together.
+def cheapest_runs(
+    sizes: Sequence[tuple[int, int]], depth: int, ends: int, step: int
+) -> list[range]:
+    """Cuts ``sizes``, (width, samples per step) of each member, into runs that cost the least
+    together.
 
-    A run costs ``step``, and for each of its members the products of one with the largest width and the most samples.
+    A run costs ``step``, and for each of its members the products of one with the largest width and
+    the most samples.
     """
     best, cuts = [0], [0]  # cost of the first n members, and where their last run begins
     for stop in range(1, len(sizes) + 1):
@@ -82,28 +94,39 @@ def cheapest_runs(sizes: Sequence[tuple[int, int]], depth: int, ends: int, step:
 
 
 def check_variable(cfg: Any) -> None:
-    """UserError for an agent's config that ``vary`` cannot draw around: all hidden layers get one width, and tables have none."""
+    """UserError for an agent's config that ``vary`` cannot draw around: all hidden layers get
+    one width, and tables have none.
+    """
     if not hasattr(cfg, "hidden"):
-        raise UserError("key 'vary': what is drawn is of networks, and an agent that learns a table has none; leave it out")
+        raise UserError(
+            "key 'vary': what is drawn is of networks, and an agent that learns a table has none; "
+            "leave it out"
+        )
     hidden = cfg.hidden
     if len(set(hidden)) != 1:
-        raise UserError(f"hidden {list(hidden)}: agents that vary draw one width for all their layers; give each the same, e.g. "
-                        f"hidden={[max(hidden, default=64)] * max(len(hidden), 1)}, or do not vary them")  # fmt: skip
+        raise UserError(
+            f"hidden {list(hidden)}: agents that vary draw one width for all their layers; give "
+            "each the same, e.g. "
+            f"hidden={[max(hidden, default=64)] * max(len(hidden), 1)}, or do not vary them"
+        )
 
 
 def vary_agents(cfg: Any, seeds: Sequence[int]) -> Variation:
-    """Hyper-parameters around those of an agent's config that passes ``check_variable``, drawn for each seed.
+    """Hyper-parameters around those of an agent's config that passes ``check_variable``, drawn for
+    each seed.
 
     PPO does not use its batch size: its minibatches are its config's, as they divide a roll-out.
     """
     return vary(cfg.learning_rate, cfg.batch_size or 1, cfg.hidden[0], len(cfg.hidden), seeds)
 
 
-def vary(learning_rate: float, batch_size: int, width: int, depth: int, seeds: Sequence[int]) -> Variation:
+def vary(
+    learning_rate: float, batch_size: int, width: int, depth: int, seeds: Sequence[int]
+) -> Variation:
     """Draws for each seed as the synthetic-environments paper does.
 
-    Learning rate log-uniform in [x / 3, 3 x], batch size and width log-uniform integers in [int(x / 3), int(3 x)], depth
-    uniform in {depth - 1, depth, depth + 1}, at least 1.
+    Learning rate log-uniform in [x / 3, 3 x], batch size and width log-uniform integers in [int(x /
+    3), int(3 x)], depth uniform in {depth - 1, depth, depth + 1}, at least 1.
     """
     rows = []
     for seed in seeds:

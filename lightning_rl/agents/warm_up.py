@@ -1,4 +1,6 @@
-"""Dyna with warm-up: values learn from replayed steps until the world model's loss on new ones has settled."""
+"""Dyna with warm-up: values learn from replayed steps until the world model's loss on new ones
+has settled.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,12 @@ SETTLED = 0.1
 
 
 class WarmUp(MemberModule):
-    """Decides for each member when imagination starts; until then it learns from as many replayed steps as it would imagine.
+    """Decides for each member when imagination starts; until then it learns from as many replayed
+    steps as it would imagine.
 
-    The held-out loss is that of each new real step before the model is trained on it. Once its mean over ``cfg.warm_up``
-    environment steps is less than a tenth below the mean over those before, the member imagines, for good.
+    The held-out loss is that of each new real step before the model is trained on it. Once its mean
+    over ``cfg.warm_up`` environment steps is less than a tenth below the mean over those before,
+    the member imagines, for good.
     """
 
     settled: Tensor
@@ -34,7 +38,9 @@ class WarmUp(MemberModule):
         super().__init__()
         self.cfg, count, rows = cfg, len(members.seeds), cfg.batch_size * cfg.rollout_length
         self.register_buffer("settled", torch.zeros(count, dtype=torch.bool))
-        self.register_buffer("loss", torch.zeros(count))  # sum over the steps since the last decision
+        self.register_buffer(
+            "loss", torch.zeros(count)
+        )  # sum over the steps since the last decision
         self.register_buffer("loss_before", torch.zeros(count))  # mean over the steps before that
         self._replay = members.noise("warm-up replay", (rows,), "uniform64")
         code, kind = model.encode_noise_size, model.noise_kind
@@ -47,13 +53,17 @@ class WarmUp(MemberModule):
         return bool(self.settled.all())
 
     def watch(self, source: ModelRollouts, new: RealSteps, number: int) -> None:
-        """Takes in the loss of the newest step ``[N]`` before update ``number``, if it is the first since that step."""
+        """Takes in the loss of the newest step ``[N]`` before update ``number``, if it is the
+        first since that step.
+        """
         step, repeated = divmod(number, self.cfg.updates_per_step)
         if repeated or self.over:
             return
         scratch = source.model.layers(torch.empty_like(source.weights.params))
         new = RealSteps(*(value.unsqueeze(1) for value in new))
-        losses = source.model.gradient(source.weights.layers, new, self._new_codes.at(step), self.cfg, scratch)
+        losses = source.model.gradient(
+            source.weights.layers, new, self._new_codes.at(step), self.cfg, scratch
+        )
         self.loss += losses.sum(0) - REWARD_LOSS_FLOOR
         if (step + 1) % self.cfg.warm_up == 0:
             mean = self.loss / self.cfg.warm_up
@@ -62,17 +72,29 @@ class WarmUp(MemberModule):
             self.loss_before.copy_(mean)
             self.loss.zero_()
 
-    def batch(self, source: ModelRollouts, values: RecordedPass, number: int, sample: RealSteps) -> UpdateBatch:
-        """The batch of update ``number``: replayed steps while no member imagines; then both kinds, one of them of weight 0."""
+    def batch(
+        self, source: ModelRollouts, values: RecordedPass, number: int, sample: RealSteps
+    ) -> UpdateBatch:
+        """The batch of update ``number``: replayed steps while no member imagines; then both
+        kinds, one of them of weight 0.
+        """
         real = source.real_steps(self._replay.at(number))
         now, after = self._codes.at(number).unbind(1)
-        features, next_features = source.features(real.obs, now), source.features(real.next_obs, after)
+        features, next_features = (
+            source.features(real.obs, now),
+            source.features(real.next_obs, after),
+        )
         replayed = source.replayed(values(features), real, next_features)
         if not self.settled.any():
             return replayed
         imagined = source.imagine(values, number, sample)
         chosen = 2 * self.settled.float().unsqueeze(1)  # the mean is over twice as many transitions
         weight = torch.ones_like(imagined.reward) if imagined.weight is None else imagined.weight
-        both = {name: torch.cat([getattr(replayed, name), value], dim=1) for name, value in imagined._asdict().items()
-                if name != "weight"}  # fmt: skip
-        return replayed._replace(**both, weight=torch.cat([(2 - chosen).expand_as(weight), chosen * weight], dim=1))
+        both = {
+            name: torch.cat([getattr(replayed, name), value], dim=1)
+            for name, value in imagined._asdict().items()
+            if name != "weight"
+        }
+        return replayed._replace(
+            **both, weight=torch.cat([(2 - chosen).expand_as(weight), chosen * weight], dim=1)
+        )

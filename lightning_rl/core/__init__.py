@@ -1,1 +1,3 @@
-"""What all other packages use: types, configs, files, limits, randomness. It imports nothing else of the project."""
+"""What all other packages use: types, configs, files, limits, randomness. It imports nothing
+else of the project.
+"""

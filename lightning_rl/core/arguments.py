@@ -1,4 +1,6 @@
-"""What all command lines share: one-line errors, checked numbers, and tools with flags of their own."""
+"""What all command lines share: one-line errors, checked numbers, and tools with flags of their
+own.
+"""
 
 from __future__ import annotations
 
@@ -18,22 +20,34 @@ from lightning_rl.core.modules import allow
 
 
 class Parser(argparse.ArgumentParser):
-    """Usage errors in one line; no abbreviations, so that a new flag cannot change an old command."""
+    """Usage errors in one line; no abbreviations, so that a new flag cannot change an old
+    command.
+    """
 
     def __init__(self, **kwargs: Any):
         super().__init__(**{**kwargs, "allow_abbrev": False})
-        self._negative_number_matcher = re.compile(r"-\.?\d")  # values, not flags: -13.3:optimum and -1e3, too
+        self._negative_number_matcher = re.compile(
+            r"-\.?\d"
+        )  # values, not flags: -13.3:optimum and -1e3, too
         self.elsewhere: dict[str, str] = {}
-        """Flags that this parser does not have, but another one does: what the error says about each."""
+        """Flags that this parser does not have, but another one does: what the error says about
+        each.
+        """
         self.instead: Callable[[str], str | None] = lambda flag: None
         """How else to write a flag that this parser does not know."""
 
     def error(self, message: str) -> NoReturn:
-        raise UserError(f"{message} See --help" if message.endswith("?") else f"{message}; see --help")
+        raise UserError(
+            f"{message} See --help" if message.endswith("?") else f"{message}; see --help"
+        )
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        if action.choices is not None and (near := nearest(str(value), map(str, action.choices))) not in (None, value):
-            raise argparse.ArgumentError(action, f"invalid choice: {shown(value)}; did you mean '{near}'?")
+        if action.choices is not None and (
+            near := nearest(str(value), map(str, action.choices))
+        ) not in (None, value):
+            raise argparse.ArgumentError(
+                action, f"invalid choice: {shown(value)}; did you mean '{near}'?"
+            )
         super()._check_value(action, value)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -47,7 +61,11 @@ class Parser(argparse.ArgumentParser):
         if left:
             flag = left[0].partition("=")[0]
             other = self.instead(flag)
-            near = nearest(flag, self._option_string_actions, 0.75 if other else 0.6) if flag.startswith("-") else None
+            near = (
+                nearest(flag, self._option_string_actions, 0.75 if other else 0.6)
+                if flag.startswith("-")
+                else None
+            )
             meant = ", or ".join(dict.fromkeys(way for way in (other, near) if way))
             hint = self.elsewhere.get(flag) or (f"did you mean {meant}?" if meant else "")
             self.error(f"unrecognized arguments: {' '.join(left)}{'; ' if hint else ''}{hint}")
@@ -64,9 +82,13 @@ def whole(low: int, high: int) -> Callable[[str], int]:
             raise argparse.ArgumentTypeError(f"invalid whole number: '{shorten(text)}'") from error
         if value < low:
             reason = "negative" if low == 0 else "too small"
-            raise argparse.ArgumentTypeError(f"{shown(value)} is {reason}, it must be {low} or more")
+            raise argparse.ArgumentTypeError(
+                f"{shown(value)} is {reason}, it must be {low} or more"
+            )
         if value > high:
-            raise argparse.ArgumentTypeError(f"{shown(value)} is too large, it must be {high:,} or less")
+            raise argparse.ArgumentTypeError(
+                f"{shown(value)} is too large, it must be {high:,} or less"
+            )
         return value
 
     return convert
@@ -109,7 +131,8 @@ def checked_path(text: str) -> Path:
 
 
 def figure_path(text: str) -> Path:
-    """The path of a figure or report: a name without a folder means a file in ``figures/``, which git ignores.
+    """The path of a figure or report: a name without a folder means a file in ``figures/``, which
+    git ignores.
 
     The name of a file that is there is no new name; whoever typed it has perhaps forgotten OUT.
     """
@@ -132,14 +155,17 @@ def argument(names: str, help: str, **options: Any) -> Argument:
 
 def force(out: str = "OUT") -> Argument:
     """``--force``."""
-    return argument("--force", f"overwrite {out} even if another program wrote it", action="store_true")
+    return argument(
+        "--force", f"overwrite {out} even if another program wrote it", action="store_true"
+    )
 
 
 @dataclass(frozen=True)
 class Tool:
     """A command of its own.
 
-    summary: one line about it; run: a function that takes the arguments, as ``module:name`` imported when it is used.
+    summary: one line about it; run: a function that takes the arguments, as ``module:name``
+    imported when it is used.
     """
 
     summary: str
@@ -154,7 +180,9 @@ class Tool:
         return parser
 
     def use(self, prog: str, words: Sequence[str]) -> None:
-        """Runs the command, which is called ``prog``, with the words after it; UserError for what cannot be done."""
+        """Runs the command, which is called ``prog``, with the words after it; UserError for
+        what cannot be done.
+        """
         self.call(self.parser(prog).parse_args(words))
 
     def call(self, given: argparse.Namespace) -> None:
@@ -175,7 +203,11 @@ class Group:
 
     def parser(self, prog: str) -> Parser:
         """Of the next word, after ``prog``."""
-        parser = Parser(prog=prog, description=self.summary, epilog=f"{prog} NAME --help describes a command and its flags.")
+        parser = Parser(
+            prog=prog,
+            description=self.summary,
+            epilog=f"{prog} NAME --help describes a command and its flags.",
+        )
         list_commands(parser, {name: tool.summary for name, tool in self.tools.items()})
         return parser
 

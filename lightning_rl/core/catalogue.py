@@ -1,8 +1,10 @@
-"""The implementations by name, and what the files in ``configs/`` say about them. Imports none of the libraries that run them.
+"""The implementations by name, and what the files in ``configs/`` say about them. Imports none of
+the libraries that run them.
 
-A family's file holds ``legend`` (the letters of the values' sources), ``shared`` (what all its implementations have), and a block
-for each implementation; a block without ``about`` is a group that others extend. Each of these blocks may hold ``default``,
-blocks of gamenames, ``presets`` and ``tune``.
+A family's file holds ``legend`` (the letters of the values' sources), ``shared`` (what all its
+implementations have), and a block for each implementation; a block without ``about`` is a group
+that others extend. Each of these blocks may hold ``default``, blocks of gamenames, ``presets`` and
+``tune``.
 """
 
 from __future__ import annotations
@@ -24,7 +26,14 @@ from lightning_rl.core.yaml_files import parse_yaml, read_yaml
 CONFIGS = Path(__file__).resolve().parent.parent / "configs"
 """In a checkout the package's ``configs`` is a link to the top-level folder."""
 
-FAMILIES = ("upside_down", "policy_gradient", "agents", "proxy_search", "supervised_model", "model_based")
+FAMILIES = (
+    "upside_down",
+    "policy_gradient",
+    "agents",
+    "proxy_search",
+    "supervised_model",
+    "model_based",
+)
 SHARED = "shared"
 BASELINE = "SB3-"
 """Before the name of an implementation: Stable-Baselines3's agent with the same settings."""
@@ -46,7 +55,8 @@ class Block:
 
 @dataclass(frozen=True)
 class Entry:
-    """An implementation. module: the one in ``lightning_rl.methods`` that has it, empty for one from outside.
+    """An implementation. module: the one in ``lightning_rl.methods`` that has it, empty for one
+    from outside.
 
     blocks: what its config is read from, in rising order of precedence.
     """
@@ -67,32 +77,53 @@ def _shipped() -> dict[str, Entry]:
     found: dict[str, Entry] = {}
     for family in FAMILIES:
         path = CONFIGS / f"{family}.yaml"
-        found |= _entries(parse_yaml(path.read_text(), f"'{path}' is damaged", trusted=True), path, family)
+        found |= _entries(
+            parse_yaml(path.read_text(), f"'{path}' is damaged", trusted=True), path, family
+        )
     return found
 
 
 def _entries(document: Any, path: Path | None, family: str = "") -> dict[str, Entry]:
     """The implementations of a family's document."""
     where = "register_method" if path is None else f"'{path}'"
-    if not isinstance(document, Mapping) or not all(isinstance(block, Mapping) for block in document.values()):
-        raise UserError(f"{where}: expected blocks of implementations by name, got {shown(document)}")
-    blocks = {name: Block(path, name, values) for name, values in document.items() if name != "legend"}
+    if not isinstance(document, Mapping) or not all(
+        isinstance(block, Mapping) for block in document.values()
+    ):
+        raise UserError(
+            f"{where}: expected blocks of implementations by name, got {shown(document)}"
+        )
+    blocks = {
+        name: Block(path, name, values) for name, values in document.items() if name != "legend"
+    }
 
     def names(block: Block, key: str) -> list[str]:
         value = block.values.get(key) or []
         value = [value] if isinstance(value, str) else value
         if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-            raise UserError(f"{where}, block '{block.name}': {key} must be a name or a list of names, got {shown(value)}")
+            raise UserError(
+                f"{where}, block '{block.name}': {key} must be a name or a list of names, got "
+                f"{shown(value)}"
+            )
         return value
 
     def lineage(name: str, below: tuple[str, ...] = ()) -> list[Block]:
         if name in below:
-            raise UserError(f"{where}, block '{name}': it extends itself, by {' and '.join(below)}; leave one out")
+            raise UserError(
+                f"{where}, block '{name}': it extends itself, by {' and '.join(below)}; leave one "
+                "out"
+            )
         found = [blocks[SHARED]] if SHARED in blocks else []
         for parent in names(blocks[name], "extends"):
             if parent not in blocks and family:
-                raise UserError(f"{where}, block '{name}': it extends '{parent}', which is not there; name another")
-            found += lineage(parent, (*below, name)) if parent in blocks else (_known().get(parent) or entry(parent)).blocks
+                raise UserError(
+                    f"{where}, block '{name}': it extends '{parent}', which is not there; name "
+                    "another"
+                )
+            found += (
+                lineage(parent, (*below, name))
+                if parent in blocks
+                else (_known().get(parent) or entry(parent)).blocks
+            )
         return [*found, blocks[name]]
 
     return {
@@ -109,7 +140,9 @@ def _entries(document: Any, path: Path | None, family: str = "") -> dict[str, En
 
 
 def entries() -> dict[str, Entry]:
-    """All implementations by name. A call by one of the user's modules while it is being imported gets those known so far."""
+    """All implementations by name. A call by one of the user's modules while it is being
+    imported gets those known so far.
+    """
     names = os.environ.get(MODULES, "")
     if names and not _importing:
         _importing.append(names)
@@ -121,7 +154,9 @@ def entries() -> dict[str, Entry]:
 
 
 def _known() -> dict[str, Entry]:
-    """The implementations that are there without importing anything: a module that is half loaded may ask for them."""
+    """The implementations that are there without importing anything: a module that is half
+    loaded may ask for them.
+    """
     return {**_shipped(), **_added}
 
 
@@ -132,8 +167,12 @@ def _import_modules(names: str) -> None:
             importlib.import_module(name)
         except (Exception, SystemExit) as error:
             reason = shorten(f"{type(error).__name__}: {error}", 300)
-            remedy = advice(error) or "; mend it, add its folder to PYTHONPATH, or unset the variable"
-            raise UserError(f"{MODULES}={shorten(names)}: importing {shorten(name)}: {reason}{remedy}") from error
+            remedy = (
+                advice(error) or "; mend it, add its folder to PYTHONPATH, or unset the variable"
+            )
+            raise UserError(
+                f"{MODULES}={shorten(names)}: importing {shorten(name)}: {reason}{remedy}"
+            ) from error
 
 
 def aliases() -> dict[str, str]:
@@ -142,7 +181,9 @@ def aliases() -> dict[str, str]:
 
 
 def canonical(name: str) -> str:
-    """The implementation that an alias, or the name in any case, means; an unknown name is returned unchanged."""
+    """The implementation that an alias, or the name in any case, means; an unknown name is
+    returned unchanged.
+    """
     known = {known.lower(): known for known in entries()}
     short = {alias.lower(): long for alias, long in aliases().items()}
     return {**short, **known}.get(name.lower(), name)
@@ -156,33 +197,45 @@ def entry(name: str) -> Entry:
     near = nearest(name, [*aliases(), *known])
     hint = f"did you mean '{near}'? Choose" if near else "choose"
     own = "" if near else f"; for a method of yours, export {MODULES}=its_module"
-    raise UserError(f"implementation '{shorten(name)}' is unknown; {hint} one of: {', '.join(known)}{own}")
+    raise UserError(
+        f"implementation '{shorten(name)}' is unknown; {hint} one of: {', '.join(known)}{own}"
+    )
 
 
 def add(source: Path | Mapping[str, Any]) -> list[str]:
     """Adds implementations from outside the package.
 
     Args:
-        source: A file like those in ``configs/``, or its content: blocks by name, of which those with ``about`` are
-            implementations. ``extends`` may name implementations of this package, too.
+        source: A file like those in ``configs/``, or its content: blocks by name, of which those
+            with ``about`` are implementations. ``extends`` may name implementations of this
+            package, too.
 
     Returns:
         The names of the implementations.
 
     Raises:
-        UserError: For what is no such file or content, for one without implementations, and for a name that is taken.
+        UserError: For what is no such file or content, for one without implementations, and for a
+            name that is taken.
     """
     path = source if isinstance(source, Path) else None
     document = source if isinstance(source, Mapping) else read_yaml(source)
     if not (found := _entries(document, path)):
         where = "register_method" if path is None else f"'{path}'"
-        lack = ", ".join(f"'{shorten(str(name))}'" for name in document if name not in ("legend", SHARED))
+        lack = ", ".join(
+            f"'{shorten(str(name))}'" for name in document if name not in ("legend", SHARED)
+        )
         what = f"these lack the line about: {shorten(lack, 300)}" if lack else "it has none"
-        raise UserError(f"{where}: no block is of an implementation, {what}; give one 'about: what it is', as in configs/")
+        raise UserError(
+            f"{where}: no block is of an implementation, {what}; give one 'about: what it is', as "
+            "in configs/"
+        )
     taken = {name.lower() for ours in _shipped().values() for name in (ours.name, *ours.aliases)}
     for new in found.values():
         for name in (new.name, *new.aliases):
             if name.lower() in taken:
-                raise UserError(f"implementation '{shorten(name)}' cannot be added, the name is taken; choose another")
+                raise UserError(
+                    f"implementation '{shorten(name)}' cannot be added, the name is taken; choose "
+                    "another"
+                )
     _added.update(found)
     return list(found)

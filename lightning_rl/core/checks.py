@@ -1,4 +1,6 @@
-"""Checks that the command line and Python share, of what is asked of a run. Imports nothing heavy."""
+"""Checks that the command line and Python share, of what is asked of a run. Imports nothing
+heavy.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,16 @@ from types import ModuleType
 from typing import Any
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.limits import NAME_BYTES, PATH_BYTES, SEED, SEEDS, WHOLE, did_you_mean, shorten, shown
+from lightning_rl.core.limits import (
+    NAME_BYTES,
+    PATH_BYTES,
+    SEED,
+    SEEDS,
+    WHOLE,
+    did_you_mean,
+    shorten,
+    shown,
+)
 from lightning_rl.core.workers import check_may_start, cores
 
 ACCELERATORS = ("cpu", "gpu", "auto")
@@ -27,7 +38,9 @@ _APART = {
 
 
 def whole_number(name: str, value: Any, low: int, high: int = WHOLE) -> int:
-    """A whole number, also 1e3 or one of numpy's, as Python's own, which checkpoints hold; UserError for anything else."""
+    """A whole number, also 1e3 or one of numpy's, as Python's own, which checkpoints hold;
+    UserError for anything else.
+    """
     found = _as_whole(value)
     if found is None or not low <= found <= high:
         raise UserError(f"{name} {shown(value)}: it must be a whole number from {low} to {high:,}")
@@ -49,15 +62,22 @@ def _as_whole(value: Any) -> int | None:
 def one_number(value: Any) -> float | None:
     """A number, also that of an array or tensor of one, as Python's own; None for anything else."""
     try:
-        span = value.dtype.kind == "m" if hasattr(value, "dtype") and hasattr(value.dtype, "kind") else False
+        span = (
+            value.dtype.kind == "m"
+            if hasattr(value, "dtype") and hasattr(value.dtype, "kind")
+            else False
+        )
         value = value.item() if hasattr(value, "item") else value
         return float(value) if isinstance(value, numbers.Real) and not span else None
-    except Exception:  # more than one number, one beyond double precision, or whatever a class of the user's raises
+    # more than one number, one beyond double precision, or whatever a class of the user's raises
+    except Exception:
         return None
 
 
 def episode_seed(seed: Any) -> int | None:
-    """The seed of an episode as Gymnasium takes it, None where none is given; UserError for what is none."""
+    """The seed of an episode as Gymnasium takes it, None where none is given; UserError for what
+    is none.
+    """
     return None if seed is None else whole_number("seed", seed, 0, EPISODE_SEED)
 
 
@@ -71,12 +91,18 @@ def reset_options(options: Any) -> dict[str, Any] | None:
 def check_render_mode(render_mode: Any, known: Sequence[str]) -> None:
     """UserError for a way of drawing that an environment does not have."""
     if render_mode is not None and not (isinstance(render_mode, str) and render_mode in known):
-        remedy = f"choose one of: {', '.join(known)}" if known else "it gives no pictures, leave it out"
-        raise UserError(f"render_mode {shown(render_mode)}: this environment does not draw so; {remedy}")
+        remedy = (
+            f"choose one of: {', '.join(known)}" if known else "it gives no pictures, leave it out"
+        )
+        raise UserError(
+            f"render_mode {shown(render_mode)}: this environment does not draw so; {remedy}"
+        )
 
 
 def truth(name: str, value: Any) -> bool:
-    """True or False; UserError for anything else, e.g. for ``"no"``, which Python takes for true."""
+    """True or False; UserError for anything else, e.g. for ``"no"``, which Python takes for
+    true.
+    """
     if not _is_truth(value):
         raise UserError(f"{name} {shown(value)}: it must be True or False")
     return bool(value)
@@ -87,7 +113,9 @@ def _is_truth(value: Any) -> bool:
 
 
 def user_path(what: str, value: Any, example: str = "give a path, e.g. 'exp_dir'") -> Path:
-    """A path that the system can have, ``~`` at its beginning written out; UserError for anything else."""
+    """A path that the system can have, ``~`` at its beginning written out; UserError for
+    anything else.
+    """
     try:
         text = os.fspath(value)
     except Exception:  # no path, or one of a class whose own code fails
@@ -95,24 +123,37 @@ def user_path(what: str, value: Any, example: str = "give a path, e.g. 'exp_dir'
     if not isinstance(text, str):
         raise UserError(f"{what} {shown(value)}: {example}")
     parts = [part.encode(errors="replace") for part in text.split("/")]
-    if not text or not text.isprintable() or max(map(len, parts)) > NAME_BYTES or sum(map(len, parts)) + len(parts) > PATH_BYTES:
+    if (
+        not text
+        or not text.isprintable()
+        or max(map(len, parts)) > NAME_BYTES
+        or sum(map(len, parts)) + len(parts) > PATH_BYTES
+    ):
         limits = f"it takes printable characters, at most {PATH_BYTES} bytes, {NAME_BYTES} a name"
         raise UserError(f"{what} '{shorten(text)}' cannot be a path: {limits}")
     try:
         return Path(text).expanduser()
     except RuntimeError as error:
-        raise UserError(f"{what} '{shorten(text)}': there is no such user, whose home folder it names; give the path") from error
+        raise UserError(
+            f"{what} '{shorten(text)}': there is no such user, whose home folder it names; give "
+            "the path"
+        ) from error
 
 
 def one_of(name: str, value: str, known: Sequence[str]) -> str:
     """A word that is known; UserError for another."""
     if not isinstance(value, str) or value not in known:
-        raise UserError(f"{name} {shown(value)} is unknown; {did_you_mean(value if isinstance(value, str) else '', known)}")
+        raise UserError(
+            f"{name} {shown(value)} is unknown; "
+            f"{did_you_mean(value if isinstance(value, str) else '', known)}"
+        )
     return value
 
 
 def checked_name(what: str, value: Any, example: str) -> str:
-    """A text; UserError for an environment, a class or whatever else was given instead of its name."""
+    """A text; UserError for an environment, a class or whatever else was given instead of its
+    name.
+    """
     if not isinstance(value, str):
         raise UserError(f"{what} {shown(value)}: give its name, e.g. {example}")
     return value
@@ -125,9 +166,14 @@ def checked_gamename(value: Any) -> str:
 
 def seeds_from(seed: Any, num_seeds: Any = 1) -> range:
     """The seeds ``seed``, ``seed + 1``, ..; UserError where these cannot be."""
-    first, count = whole_number("--seed", seed, 0, SEED), whole_number("--num_seeds", num_seeds, 1, SEEDS)
+    first, count = (
+        whole_number("--seed", seed, 0, SEED),
+        whole_number("--num_seeds", num_seeds, 1, SEEDS),
+    )
     if first + count - 1 > SEED:
-        raise UserError(f"--seed {first} --num_seeds {count}: the last seed is beyond {SEED:,}; lower it")
+        raise UserError(
+            f"--seed {first} --num_seeds {count}: the last seed is beyond {SEED:,}; lower it"
+        )
     return range(first, first + count)
 
 
@@ -135,44 +181,63 @@ def check_workers(value: Any) -> int:
     """How many processes play; UserError for more than there are cores."""
     count, most = whole_number("--num_workers", value, 0), cores()
     if count > most:
-        raise UserError(f"--num_workers: {count} workers on {most} cores, it must be {most} or fewer")
+        raise UserError(
+            f"--num_workers: {count} workers on {most} cores, it must be {most} or fewer"
+        )
     if count:
         check_may_start(f"--num_workers {count}", "give num_workers=0")
     return count
 
 
 _CALLBACKS = {
-    "WeightAveraging": "would average the counters of steps, which are buffers, too; leave it out (UDRL, RCP: set tau below 1)",
-    "StochasticWeightAveraging": "takes one optimizer, here a clock is another; leave it out (UDRL, RCP: set tau below 1)",
-    "ModelPruning": "would replace the parameters by names that no episode is played with; leave it out, prune what is trained",
+    "WeightAveraging": "would average the counters of steps, which are buffers, too; leave it out "
+    "(UDRL, RCP: set tau below 1)",
+    "StochasticWeightAveraging": "takes one optimizer, here a clock is another; leave it out "
+    "(UDRL, RCP: set tau below 1)",
+    "ModelPruning": "would replace the parameters by names that no episode is played with; leave "
+    "it out, prune what is trained",
 }
 """What Lightning's callbacks would do to a method, by their classes."""
 
 
 def refuse_other_lightning(given: Any) -> None:
-    """UserError for a callback or logger of the package ``lightning``, whose classes are others of the same names."""
+    """UserError for a callback or logger of the package ``lightning``, whose classes are others
+    of the same names.
+    """
     if any(kind.__module__.partition(".")[0] == "lightning" for kind in type(given).__mro__):
         name = type(given).__name__
-        raise UserError(f"{name} is of the package lightning; import it from pytorch_lightning (pip install pytorch-lightning)")
+        raise UserError(
+            f"{name} is of the package lightning; import it from pytorch_lightning (pip install "
+            "pytorch-lightning)"
+        )
 
 
 def check_trainer(trainer: Any, method: Any) -> None:
     """UserError for a Trainer that a method cannot be trained or evaluated by.
 
-    Precision: neither episodes nor the optimizers, which know no scaled gradients, work in all. Processes: each would make the
-    same run, with nothing to average. Data: another method's data module would play that method's policy, and bare loaders are
-    not saved in checkpoints. ``torch.compile``: an epoch is many updates with Python between them, not one graph.
+    Precision: neither episodes nor the optimizers, which know no scaled gradients, work in all.
+    Processes: each would make the same run, with nothing to average. Data: another method's data
+    module would play that method's policy, and bare loaders are not saved in checkpoints.
+    ``torch.compile``: an epoch is many updates with Python between them, not one graph.
     """
     name, known = method.implementation, " or ".join(map(repr, method.precisions))
     if trainer.precision not in method.precisions:
-        raise UserError(f"Trainer(precision={trainer.precision!r}): {name} trains in {known}; take that")
+        raise UserError(
+            f"Trainer(precision={trainer.precision!r}): {name} trains in {known}; take that"
+        )
     if (processes := trainer.world_size) > 1:
-        raise UserError(f"Trainer: {processes} processes, a run is one; use devices=1 (several seeds at once: num_seeds)")
+        raise UserError(
+            f"Trainer: {processes} processes, a run is one; use devices=1 (several seeds at once: "
+            "num_seeds)"
+        )
     if getattr(method, "_compiler_ctx", None) is not None:
         raise UserError(f"torch.compile: {name} cannot be compiled whole; give it as it is")
     owner: Any = getattr(trainer.datamodule, "method", None)  # None: bare loaders
     if owner is not method:
-        raise UserError("Trainer: the data are not this method's own, whose policy they play; give datamodule=method.rollouts()")
+        raise UserError(
+            "Trainer: the data are not this method's own, whose policy they play; give "
+            "datamodule=method.rollouts()"
+        )
     check_weights(method)
     for callback in trainer.callbacks:
         for kind in _CALLBACKS.keys() & {kind.__name__ for kind in type(callback).__mro__}:
@@ -180,17 +245,33 @@ def check_trainer(trainer: Any, method: Any) -> None:
 
 
 def check_weights(method: Any) -> None:
-    """UserError for weights of another kind than observations, which are float32, e.g. after ``method.double()``."""
-    kinds = {str(each.dtype).removeprefix("torch.") for each in method.parameters() if each.is_floating_point()}
+    """UserError for weights of another kind than observations, which are float32, e.g. after
+    ``method.double()``.
+    """
+    kinds = {
+        str(each.dtype).removeprefix("torch.")
+        for each in method.parameters()
+        if each.is_floating_point()
+    }
     if others := sorted(kinds - {"float32"}):
-        raise UserError(f"{method.implementation} has weights in {', '.join(others)}; convert them by method.float()")
+        raise UserError(
+            f"{method.implementation} has weights in {', '.join(others)}; convert them by "
+            "method.float()"
+        )
 
 
 def check_unfrozen(name: str, optimizers: Iterable[Any]) -> None:
-    """UserError for an optimizer without anything to train, after ``freeze()`` of a whole method."""
+    """UserError for an optimizer without anything to train, after ``freeze()`` of a whole
+    method.
+    """
     for number, optimizer in enumerate(optimizers):
-        if not any(each.requires_grad for group in optimizer.param_groups for each in group["params"]):
-            raise UserError(f"{name}: all that optimizer {number} trains is frozen; leave something to be trained")
+        if not any(
+            each.requires_grad for group in optimizer.param_groups for each in group["params"]
+        ):
+            raise UserError(
+                f"{name}: all that optimizer {number} trains is frozen; leave something to be "
+                "trained"
+            )
 
 
 def listed(given: Any) -> list[Any]:

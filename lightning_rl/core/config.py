@@ -1,9 +1,11 @@
-"""Configs: a strict dataclass is the schema, the family's file in ``configs/`` the only place of values.
+"""Configs: a strict dataclass is the schema, the family's file in ``configs/`` the only place of
+values.
 
-``default`` < the block of the gamename < that of ``--preset`` under ``presets`` < ``--config`` < ``--set key=value``; at each of
-the first three: what all of the family share < what the implementation extends < its own. A preset may hold blocks
-``by_gamename``, too; ``procmaze-3`` reads those of ``procmaze`` and then its own, ``CartPole-v1`` those of ``cartpole``, which is
-the same environment.
+``default`` < the block of the gamename < that of ``--preset`` under ``presets`` < ``--config`` <
+``--set key=value``; at each of
+the first three: what all of the family share < what the implementation extends < its own. A preset
+may hold blocks ``by_gamename``, too; ``procmaze-3`` reads those of ``procmaze`` and then its own,
+``CartPole-v1`` those of ``cartpole``, which is the same environment.
 """
 
 from __future__ import annotations
@@ -63,7 +65,15 @@ OTHER_FLAGS = {
 """The same for flags."""
 
 MAY_CHANGE = frozenset(
-    ("max_epochs", "max_env_steps", "max_episodes", "target_return", "eval_interval", "eval_episodes", "checkpoint_interval")
+    (
+        "max_epochs",
+        "max_env_steps",
+        "max_episodes",
+        "target_return",
+        "eval_interval",
+        "eval_episodes",
+        "checkpoint_interval",
+    )
 )
 """Keys that may say something else when a run is resumed: how long it is, and what is looked at."""
 
@@ -73,46 +83,65 @@ def _check_colons(setting: str, value: Any, flag: str) -> None:
     for word, nothing in value.items() if isinstance(value, dict) else ():
         if nothing is None and isinstance(word, str) and ":" in word:
             spaced = shorten(setting.replace(word, word.replace(":", ": ", 1)))
-            raise UserError(f"{flag} '{shorten(setting)}': a space is missing after a colon; write '{spaced}'")
+            raise UserError(
+                f"{flag} '{shorten(setting)}': a space is missing after a colon; write '{spaced}'"
+            )
         _check_colons(setting, nothing, flag)
 
 
-def parse_settings(settings: Iterable[str], flag: str = "--set", example: str = "learning_rate=1e-3") -> dict[str, Any]:
-    """``key=value`` of a repeatable ``--set``, the values read as YAML; UserError for a key that is given two values."""
+def parse_settings(
+    settings: Iterable[str], flag: str = "--set", example: str = "learning_rate=1e-3"
+) -> dict[str, Any]:
+    """``key=value`` of a repeatable ``--set``, the values read as YAML; UserError for a key that
+    is given two values.
+    """
     found: dict[str, Any] = {}
     for setting in settings:
         key, equals, text = (part.strip() for part in setting.partition("="))
         if not equals or not key:
-            raise UserError(f"{flag} '{shorten(setting)}': expected key=value, e.g. {flag} {example}")
+            raise UserError(
+                f"{flag} '{shorten(setting)}': expected key=value, e.g. {flag} {example}"
+            )
         value = parse_yaml(text, f"{flag} {shorten(key)}")
         _check_colons(setting, value, flag)
         if key in found and (type(found[key]) is not type(value) or found[key] != value):
-            raise UserError(f"{flag} {shorten(key)} is given twice, {shown(found[key])} and {shown(value)}; leave one out")
+            raise UserError(
+                f"{flag} {shorten(key)} is given twice, {shown(found[key])} and {shown(value)}; "
+                "leave one out"
+            )
         found[key] = value
     return found
 
 
 def read_settings(path: Path, implementation: str) -> dict[str, Any]:
-    """Keys and values of ``--config``: a run's config.yaml, a search's best.yaml, or a plain mapping of keys."""
+    """Keys and values of ``--config``: a run's config.yaml, a search's best.yaml, or a plain
+    mapping of keys.
+    """
     try:
         document = read_yaml(path)
     except UserError as error:
         raise UserError(f"--config {error}") from error
     if not isinstance(document, dict):
-        raise UserError(f"--config '{path}': expected a mapping of keys to values, got {shown(document)}")
+        raise UserError(
+            f"--config '{path}': expected a mapping of keys to values, got {shown(document)}"
+        )
     if (other := document.get("implementation", implementation)) != implementation:
         raise UserError(
-            f"--config '{path}' is of {shown(other)}, this run's implementation is {implementation}; they must match"
+            f"--config '{path}' is of {shown(other)}, this run's implementation is "
+            f"{implementation}; they must match"
         )
     if isinstance(own := document.get("networks"), dict):
         named = shorten(", ".join(f"{name}: {net}" for name, net in own.items()), 300)
         raise UserError(
-            f"--config '{path}' is of a run with own networks ({named}), which the command line cannot take; from Python "
+            f"--config '{path}' is of a run with own networks ({named}), which the command line "
+            "cannot take; from Python "
             "give networks={...}, or delete 'networks' from the file and train those of the config"
         )
     settings = document.get("config", document)
     if not isinstance(settings, dict):
-        raise UserError(f"--config '{path}': config: must be a mapping of keys to values, got {shown(settings)}")
+        raise UserError(
+            f"--config '{path}': config: must be a mapping of keys to values, got {shown(settings)}"
+        )
     return settings
 
 
@@ -125,7 +154,10 @@ def _check_whole_numbers(where: str, value: Any) -> None:
         for inner in value:
             _check_whole_numbers(where, inner)
     elif isinstance(value, int) and abs(value) > WHOLE:
-        raise UserError(f"{where}: {shown(value)} is beyond {WHOLE:,}, the largest whole number that is taken; give less")
+        raise UserError(
+            f"{where}: {shown(value)} is beyond {WHOLE:,}, the largest whole number that is taken; "
+            "give less"
+        )
 
 
 def block_layers(found: Entry, *path: str) -> list[tuple[str, dict[str, Any]]]:
@@ -137,32 +169,49 @@ def block_layers(found: Entry, *path: str) -> list[tuple[str, dict[str, Any]]]:
             values = values.get(name) or {}
             if not isinstance(values, Mapping):
                 where = f"{block.file}, block '{'.'.join((block.name, *path[:depth]))}'"
-                raise UserError(f"{where}: expected a mapping of keys to values, got {shown(values)}")
+                raise UserError(
+                    f"{where}: expected a mapping of keys to values, got {shown(values)}"
+                )
         if values:
-            result.append((f"{block.file}, block '{'.'.join((block.name, *path))}'", copy.deepcopy(dict(values))))
+            result.append(
+                (
+                    f"{block.file}, block '{'.'.join((block.name, *path))}'",
+                    copy.deepcopy(dict(values)),
+                )
+            )
     return result
 
 
 def presets(found: Entry) -> list[str]:
     """The names of an implementation's presets."""
-    return list(dict.fromkeys(name for block in found.blocks for name in block.values.get("presets") or {}))
+    return list(
+        dict.fromkeys(name for block in found.blocks for name in block.values.get("presets") or {})
+    )
 
 
 def merged_values(implementation: str, gamename: str, preset: str | None = None) -> list[Layer]:
     """The values of an implementation for a gamename; UserError for an unknown preset."""
     found = entry(implementation)
     games = list(dict.fromkeys((base_name(gamename), gamename)))
-    merged: list[Layer] = [layer for name in ("default", *games) for layer in block_layers(found, name)]
+    merged: list[Layer] = [
+        layer for name in ("default", *games) for layer in block_layers(found, name)
+    ]
     if preset is None:
         return merged
     if preset not in (known := presets(found)):
         near = nearest(preset, known)
         hint = f"did you mean '{near}'? It has" if near else "it has"
         where = f"{found.blocks[-1].file}, block '{found.name}'"
-        raise UserError(f"--preset '{shorten(preset)}' is not in {where}; {hint}: {', '.join(known) or 'none'}")
+        raise UserError(
+            f"--preset '{shorten(preset)}' is not in {where}; {hint}: {', '.join(known) or 'none'}"
+        )
     for where, values in block_layers(found, "presets", preset):
         merged.append((where, {key: value for key, value in values.items() if key != BY_GAMENAME}))
-    return merged + [layer for game in games for layer in block_layers(found, "presets", preset, BY_GAMENAME, game)]
+    return merged + [
+        layer
+        for game in games
+        for layer in block_layers(found, "presets", preset, BY_GAMENAME, game)
+    ]
 
 
 def has_key(schema: type[Any], key: str) -> bool:
@@ -172,17 +221,29 @@ def has_key(schema: type[Any], key: str) -> bool:
 
 def keys(found: Entry) -> list[str]:
     """The keys of an implementation's config."""
-    return list(dict.fromkeys(key for _, values in block_layers(found, "default") for key in values))
+    return list(
+        dict.fromkeys(key for _, values in block_layers(found, "default") for key in values)
+    )
 
 
 def as_setting(flag: str) -> str | None:
-    """How to write a key that was given as a flag, a flag in another library's words, or a name without its flag; or None."""
+    """How to write a key that was given as a flag, a flag in another library's words, or a name
+    without its flag; or None.
+    """
     if not flag.startswith("-"):
-        return f"--implementation {flag}" if flag in entries() else f"--gamename {flag}" if flag in GAMES else None
+        return (
+            f"--implementation {flag}"
+            if flag in entries()
+            else f"--gamename {flag}"
+            if flag in GAMES
+            else None
+        )
     word = flag.lstrip("-").replace("-", "_")
     known = {key for found in entries().values() for key in keys(found)}
     settings = [f"--set {key}=VALUE" for key in (word, *OTHER_WORDS.get(word, ())) if key in known]
-    return ", or ".join([*([OTHER_FLAGS[word]] if word in OTHER_FLAGS else []), *settings[:1]]) or None
+    return (
+        ", or ".join([*([OTHER_FLAGS[word]] if word in OTHER_FLAGS else []), *settings[:1]]) or None
+    )
 
 
 def check_key(where: str, key: str, known: Sequence[str]) -> None:
@@ -197,22 +258,35 @@ def check_key(where: str, key: str, known: Sequence[str]) -> None:
 def _within(base: Any, path: list[str], value: Any, where: str) -> Any:
     """``base`` with ``value`` at ``path`` in its nested mappings.
 
-    Where ``base`` is a name or a list of names, they become a mapping in which each has no settings. UserError for a path that
+    Where ``base`` is a name or a list of names, they become a mapping in which each has no
+    settings. UserError for a path that
     begins with a name that is not among them: setting its key would choose it as well.
     """
     if not path:
         return value
     names = [base] if isinstance(base, str) else base
     if isinstance(names, list) and not all(isinstance(name, str) for name in names):
-        raise UserError(f"{where}: no part of a list can be set; give it whole instead of {shown(base)}")
+        raise UserError(
+            f"{where}: no part of a list can be set; give it whole instead of {shown(base)}"
+        )
     if isinstance(names, list) and path[0] not in names:
-        raise UserError(f"{where}: {shown(path[0])} is none of {', '.join(map(str, names))}; leave it out, or name it as well")
-    mapping = {name: {} for name in names} if isinstance(names, list) else dict(base) if isinstance(base, Mapping) else {}
+        raise UserError(
+            f"{where}: {shown(path[0])} is none of {', '.join(map(str, names))}; leave it out, or "
+            "name it as well"
+        )
+    mapping = (
+        {name: {} for name in names}
+        if isinstance(names, list)
+        else dict(base)
+        if isinstance(base, Mapping)
+        else {}
+    )
     return {**mapping, path[0]: _within(mapping.get(path[0]), path[1:], value, where)}
 
 
 def build_config(schema: type[C], layers: Iterable[Layer]) -> C:
-    """A ``schema`` from layers of (where, values), later ones winning. ``a.b.c`` sets a value inside the mapping of key ``a``.
+    """A ``schema`` from layers of (where, values), later ones winning. ``a.b.c`` sets a value
+    inside the mapping of key ``a``.
 
     Where ``a`` is a name, or names, ``a.b.c`` is of the one called ``b``.
 
@@ -224,11 +298,15 @@ def build_config(schema: type[C], layers: Iterable[Layer]) -> C:
     values: dict[str, Any] = {}
     source: dict[str, str] = {}
     for where, layer in layers:
-        for key, value in sorted(layer.items(), key=lambda item: str(item[0]).count(".")):  # a value inside another comes last
+        for key, value in sorted(
+            layer.items(), key=lambda item: str(item[0]).count(".")
+        ):  # a value inside another comes last
             name, *inner = str(key).split(".")
             check_key(where, str(key), known)
             _check_whole_numbers(f"{where}: key '{shorten(str(key))}'", value)
-            values[name] = _within(values.get(name), inner, value, f"{where}: key '{shorten(str(key))}'")
+            values[name] = _within(
+                values.get(name), inner, value, f"{where}: key '{shorten(str(key))}'"
+            )
             source[name] = where
     try:
         return _validated(schema, values)
@@ -238,19 +316,27 @@ def build_config(schema: type[C], layers: Iterable[Layer]) -> C:
             raise UserError(first["msg"].removeprefix("Value error, ")) from error
         key = str(first["loc"][0])
         got = "" if first["type"] == "missing" else f", got {shown(first['input'])}"
-        where = source.get(key) or next(iter(source.values()), "config")  # of a key that is nowhere, the block of the others
+        where = source.get(key) or next(
+            iter(source.values()), "config"
+        )  # of a key that is nowhere, the block of the others
         raise UserError(f"{where}: key '{key}': {first['msg']}{got}") from error
 
 
 def _validated(schema: type[C], values: Mapping[str, Any]) -> C:
-    """The schema of the values; a float that is whole (``1e6``) counts as a whole number where one is asked for."""
+    """The schema of the values; a float that is whole (``1e6``) counts as a whole number where
+    one is asked for.
+    """
     from pydantic import ValidationError
 
     try:
         return schema(**values)
     except ValidationError as error:
         wrong = [each for each in error.errors() if each["type"] == "int_type"]
-        floats = [each for each in wrong if isinstance(each["input"], float) and abs(each["input"]) <= WHOLE]
+        floats = [
+            each
+            for each in wrong
+            if isinstance(each["input"], float) and abs(each["input"]) <= WHOLE
+        ]
         whole = [each for each in floats if each["input"].is_integer()]
         if not whole:
             raise
@@ -260,36 +346,56 @@ def _validated(schema: type[C], values: Mapping[str, Any]) -> C:
 
 
 def _replaced(values: Any, place: Sequence[Any], value: Any) -> Any:
-    """A copy of nested mappings and lists with another value at the place; the parts of it that are no keys name types."""
+    """A copy of nested mappings and lists with another value at the place; the parts of it that
+    are no keys name types.
+    """
     if not place:
         return value
     first, *rest = place
     if isinstance(values, Mapping) and first in values:
         return {**values, first: _replaced(values[first], rest, value)}
     if isinstance(values, list) and isinstance(first, int):
-        return [_replaced(part, rest, value) if number == first else part for number, part in enumerate(values)]
+        return [
+            _replaced(part, rest, value) if number == first else part
+            for number, part in enumerate(values)
+        ]
     return _replaced(values, rest, value)
 
 
 def plain(value: Any, where: str, depth: int = PLAIN_DEPTH) -> Any:
-    """A value from Python as files have it: lists for tuples and for arrays, Python's numbers for NumPy's."""
+    """A value from Python as files have it: lists for tuples and for arrays, Python's numbers
+    for NumPy's.
+    """
     if depth == 0:
-        raise UserError(f"{where}: a value is nested deeper than {PLAIN_DEPTH} levels; give plain numbers, texts and lists")
+        raise UserError(
+            f"{where}: a value is nested deeper than {PLAIN_DEPTH} levels; give plain numbers, "
+            "texts and lists"
+        )
     try:
         value = value.tolist() if hasattr(value, "tolist") else value
     except Exception as error:  # a tensor without data, or whatever a class of the user's raises
-        raise UserError(f"{where}: {shown(value)} has no plain value; give numbers, texts and lists") from error
+        raise UserError(
+            f"{where}: {shown(value)} has no plain value; give numbers, texts and lists"
+        ) from error
     if isinstance(value, Mapping):
         return {key: plain(inner, where, depth - 1) for key, inner in value.items()}
-    return [plain(inner, where, depth - 1) for inner in value] if isinstance(value, list | tuple) else value
+    return (
+        [plain(inner, where, depth - 1) for inner in value]
+        if isinstance(value, list | tuple)
+        else value
+    )
 
 
 def _given(config: Any, preset: Any) -> dict[str, Any]:
-    """The values of keys that a caller gives as a mapping; UserError where they are none, or the preset is no name."""
+    """The values of keys that a caller gives as a mapping; UserError where they are none, or the
+    preset is no name.
+    """
     if preset is not None:
         checked_name("preset", preset, "'tuned'")
     if not isinstance(config, Mapping):
-        raise UserError(f"config {shown(config)}: give a dict of keys and values, e.g. {{'gamma': 0.99}}")
+        raise UserError(
+            f"config {shown(config)}: give a dict of keys and values, e.g. {{'gamma': 0.99}}"
+        )
     return dict(plain(config, "config"))
 
 
@@ -308,57 +414,93 @@ def dotted_keys(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def refuse_unread(unread: Mapping[str, str], *asked: tuple[str, Iterable[str]]) -> None:
-    """UserError for a key that was set, (where, keys), though it makes no difference; unread: key -> reason."""
+    """UserError for a key that was set, (where, keys), though it makes no difference; unread:
+    key -> reason.
+    """
     for where, keys in asked:
         for key in keys:
             if key in unread:
                 raise UserError(f"{where}: key '{key}': {unread[key]}")
 
 
-def config_layers(implementation: str, gamename: str, preset: str | None, config: Mapping[str, Any]) -> list[Layer]:
-    """(where, values) of all that lies below the settings: ``default`` < gamename < preset < ``--config``."""
+def config_layers(
+    implementation: str, gamename: str, preset: str | None, config: Mapping[str, Any]
+) -> list[Layer]:
+    """(where, values) of all that lies below the settings: ``default`` < gamename < preset <
+    ``--config``.
+    """
     return [*merged_values(implementation, gamename, preset), ("--config", config)]
 
 
 def refuse_hidden_preset(
-    schema: type[MethodConfig], implementation: str, gamename: str, preset: str, config: Mapping[str, Any]
+    schema: type[MethodConfig],
+    implementation: str,
+    gamename: str,
+    preset: str,
+    config: Mapping[str, Any],
 ) -> None:
-    """UserError for a preset of which a file of ``--config``, e.g. the record of a run without it, leaves nothing."""
+    """UserError for a preset of which a file of ``--config``, e.g. the record of a run without
+    it, leaves nothing.
+    """
     plain, own = (
-        dataclasses.asdict(build_config(schema, merged_values(implementation, gamename, name)).resolved(gamename))
+        dataclasses.asdict(
+            build_config(schema, merged_values(implementation, gamename, name)).resolved(gamename)
+        )
         for name in (None, preset)
     )
     changed = [key for key, value in own.items() if value != plain[key]]
     if changed and all(key in config and config[key] != own[key] for key in changed):
-        raise UserError(f"--preset {preset}: --config has other values of all its keys ({', '.join(changed)}); leave one out")
+        raise UserError(
+            f"--preset {preset}: --config has other values of all its keys ({', '.join(changed)}); "
+            "leave one out"
+        )
 
 
 def load_config(
-    schema: type[M], implementation: str, gamename: str, preset: str | None, config: Mapping[str, Any],
-    settings: Mapping[str, Any], where: str = "--set",
-) -> M:  # fmt: skip
-    """The checked config with all that it takes from elsewhere; UserError also for a setting that would make no difference.
+    schema: type[M],
+    implementation: str,
+    gamename: str,
+    preset: str | None,
+    config: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    where: str = "--set",
+) -> M:
+    """The checked config with all that it takes from elsewhere; UserError also for a setting that
+    would make no difference.
 
-    A value of ``config`` that equals the YAML's may stay: a run's record holds every key. where: of the settings, for messages.
+    A value of ``config`` that equals the YAML's may stay: a run's record holds every key. where: of
+    the settings, for messages.
     """
     config, settings = _given(config, preset), plain(settings, where)
     if preset is not None and config:
         refuse_hidden_preset(schema, implementation, gamename, preset, config)
     layers = config_layers(implementation, gamename, preset, config)
     built = build_config(schema, [*layers, (where, settings)])
-    refuse_unread(built.unread(), ("--config", changes(config, layers[:-1])), (where, dotted_keys(settings)))
+    refuse_unread(
+        built.unread(), ("--config", changes(config, layers[:-1])), (where, dotted_keys(settings))
+    )
     return built.resolved(gamename)
 
 
 def method_config(
-    schema: type[M], implementation: str, gamename: str, preset: str | None, config: Mapping[str, Any],
-    settings: Mapping[str, Any], where: str,
-) -> M:  # fmt: skip
-    """The config of a method that is built: that of ``load_config``, or ``config`` as it is where it has every key.
+    schema: type[M],
+    implementation: str,
+    gamename: str,
+    preset: str | None,
+    config: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    where: str,
+) -> M:
+    """The config of a method that is built: that of ``load_config``, or ``config`` as it is where
+    it has every key.
 
     A checkpoint's has: nothing of it is looked up again.
     """
     config = _given(config, preset)
-    if preset is None and not settings and all(field.name in config for field in dataclasses.fields(schema)):
+    if (
+        preset is None
+        and not settings
+        and all(field.name in config for field in dataclasses.fields(schema))
+    ):
         return build_config(schema, [("config", config)])
     return load_config(schema, implementation, gamename, preset, config, settings, where)

@@ -1,4 +1,6 @@
-"""What people read on a terminal: tables and lines on standard output, how far a command is on standard error."""
+"""What people read on a terminal: tables and lines on standard output, how far a command is on
+standard error.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ _AROUND = _BAR + len(" 100.0%  99:59:59 left ")
 
 
 class _Console(Console):
-    """Text, also that of cells and titles, is shown as it is: control characters spelt out, and what looks like markup kept."""
+    """Text, also that of cells and titles, is shown as it is: control characters spelt out, and
+    what looks like markup kept.
+    """
 
     def render_str(self, text: str, **options: Any) -> Text:
         return super().render_str(escaped(text), **{**options, "markup": False, "emoji": False})
@@ -39,10 +43,11 @@ def put(*parts: RenderableType) -> None:
 
 
 class ProgressBar:
-    """A bar, the percentage, the time left and what else fits into the line; lines begin with the name.
+    """A bar, the percentage, the time left and what else fits into the line; lines begin with the
+    name.
 
-    share: of the work that is done already, 0 .. 1; epoch: the share that an epoch adds (0 where that is not known
-    yet), of which ``under_way`` shows parts; None where there are no epochs.
+    share: of the work that is done already, 0 .. 1; epoch: the share that an epoch adds (0 where
+    that is not known yet), of which ``under_way`` shows parts; None where there are no epochs.
     """
 
     def __init__(self, name: str, share: float = 0.0, epoch: float | None = None):
@@ -65,7 +70,9 @@ class ProgressBar:
         _open = self
 
     def show(self, share: float, facts: Sequence[str]) -> None:
-        """Moves the bar. facts: what there is to say, the most important first; of these as many are shown as fit."""
+        """Moves the bar. facts: what there is to say, the most important first; of these as many
+        are shown as fit.
+        """
         self.share, self._facts, self._part = share, [escaped(fact) for fact in facts], 0.0
         now, new = time.monotonic(), share - self._first
         if new > 0:
@@ -73,20 +80,37 @@ class ProgressBar:
         self._draw(share, self._facts, now)
 
     def show_part(self, part: float) -> None:
-        """Moves the bar within an epoch, never back; a process that was forked from this one draws nothing.
+        """Moves the bar within an epoch, never back; a process that was forked from this one draws
+        nothing.
 
-        How long an epoch takes is not known from a part of it: agents end sooner than their budget allows.
+        How long an epoch takes is not known from a part of it: agents end sooner than their budget
+        allows.
         """
         now = time.monotonic()
-        if self.epoch is not None and part > self._part and now > self._next and os.getpid() == self._pid:
+        if (
+            self.epoch is not None
+            and part > self._part
+            and now > self._next
+            and os.getpid() == self._pid
+        ):
             self._part, self._next = part, now + _PART_EVERY_S
-            self._draw(min(1.0, self.share + part * self.epoch), [f"{part:.0%} of this epoch", *self._facts], now)
+            self._draw(
+                min(1.0, self.share + part * self.epoch),
+                [f"{part:.0%} of this epoch", *self._facts],
+                now,
+            )
 
     def _draw(self, share: float, facts: Sequence[str], now: float) -> None:
-        left = f"{_clock(now - self._started)} so far" if self._end is None else f"{_clock(self._end - now)} left"
+        left = (
+            f"{_clock(now - self._started)} so far"
+            if self._end is None
+            else f"{_clock(self._end - now)} left"
+        )
         if self._bar is not None:
             text = _fitting(facts, self._room)
-            self._bar.update(self._task, completed=share, description=text, percent=f"{share:>6.1%}", left=left)
+            self._bar.update(
+                self._task, completed=share, description=text, percent=f"{share:>6.1%}", left=left
+            )
         elif now - self._printed >= _LINE_EVERY_S:
             self._printed = now
             say(" · ".join([self.name, f"{share:.1%}", left, *facts]), error=True)
@@ -110,7 +134,9 @@ _open: ProgressBar | None = None
 
 
 def under_way(*parts: float) -> None:
-    """Says that this share of the epoch is done, by whichever measure is furthest: where a run shows a bar, the bar moves."""
+    """Says that this share of the epoch is done, by whichever measure is furthest: where a run
+    shows a bar, the bar moves.
+    """
     if _open is not None:
         _open.show_part(max(parts))
 

@@ -7,7 +7,9 @@ from torch import Tensor
 
 
 class Constant:
-    """A tensor of the CPU, copied once to each other device: a copy at every step would make a GPU wait each time."""
+    """A tensor of the CPU, copied once to each other device: a copy at every step would make a
+    GPU wait each time.
+    """
 
     def __init__(self, value: Tensor):
         self._copies = {value.device: value}

@@ -1,7 +1,9 @@
-"""What data of unknown origin must look like: templates, and a comparison that names the first place that differs.
+"""What data of unknown origin must look like: templates, and a comparison that names the first
+place that differs.
 
-A template is built of rules (``Count``, ``TensorOf``, ..) and of examples: a tensor is matched by tensors of its type and
-shape, a dict by one with its keys, a list or tuple by one of its length, anything else by its equal.
+A template is built of rules (``Count``, ``TensorOf``, ..) and of examples: a tensor is matched by
+tensors of its type and shape, a dict by one with its keys, a list or tuple by one of its length,
+anything else by its equal.
 """
 
 from __future__ import annotations
@@ -24,11 +26,15 @@ Sizes = dict[str, int]
 
 
 class MismatchError(ValueError):
-    """The first place where data differs from its template: ``a.b[0].c: what is there, what is expected``."""
+    """The first place where data differs from its template: ``a.b[0].c: what is there, what is
+    expected``.
+    """
 
 
 def check(content: Any, template: Any, where: str = "", sizes: Sizes | None = None) -> None:
-    """Compares the whole content with the template, MismatchError if it differs; dimensions of one name have one size."""
+    """Compares the whole content with the template, MismatchError if it differs; dimensions of
+    one name have one size.
+    """
     _rule(template).check(content, where, {} if sizes is None else sizes)
 
 
@@ -74,7 +80,9 @@ def _name(key: Any) -> str:
 
 
 def _is_tensor(value: Any) -> TypeGuard[Tensor]:
-    """Whether it is a tensor; without torch, which lists of runs are read without, there is none."""
+    """Whether it is a tensor; without torch, which lists of runs are read without, there is
+    none.
+    """
     return "torch" in sys.modules and isinstance(value, sys.modules["torch"].Tensor)
 
 
@@ -113,13 +121,21 @@ class Fields(Rule):
             _refuse(where, value, "a dict")
         for key, template in self.fields.items():
             if key in value:
-                place = f"[{key}]" if isinstance(key, int) else f".{_name(key)}" if where else _name(key)
+                place = (
+                    f"[{key}]"
+                    if isinstance(key, int)
+                    else f".{_name(key)}"
+                    if where
+                    else _name(key)
+                )
                 check(value[key], template, where + place, sizes)
             elif not isinstance(template, Optional):
                 raise MismatchError(f"{where or 'top level'}: lacks {_name(key)}")
         for key in value:
             if key not in self.fields and not self.more:
-                raise MismatchError(f"{where or 'top level'}: has {describe(key)}, which does not belong there")
+                raise MismatchError(
+                    f"{where or 'top level'}: has {describe(key)}, which does not belong there"
+                )
 
 
 @dataclass(frozen=True)
@@ -153,7 +169,11 @@ class Number(Rule):
     high: float = math.inf
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        if type(value) is not float or not math.isfinite(value) or not self.low <= value <= self.high:
+        if (
+            type(value) is not float
+            or not math.isfinite(value)
+            or not self.low <= value <= self.high
+        ):
             limits = "" if math.isinf(self.low) else f" from {self.low:g} to {self.high:g}"
             _refuse(where, value, f"a finite decimal number{limits}")
 
@@ -180,7 +200,9 @@ class Text(Rule):
 
 @dataclass(frozen=True)
 class Plain(Rule):
-    """Anything made of dicts with text as keys, lists, tuples, text, numbers, True, False and None; mapping: a dict of these."""
+    """Anything made of dicts with text as keys, lists, tuples, text, numbers, True, False and
+    None; mapping: a dict of these.
+    """
 
     mapping: bool = False
 
@@ -206,7 +228,9 @@ class Plain(Rule):
 
 @dataclass(frozen=True)
 class ListOf(Rule):
-    """A list of ``template``; length: exact, or the name of a dimension, or None: low to high items."""
+    """A list of ``template``; length: exact, or the name of a dimension, or None: low to high
+    items.
+    """
 
     template: Any
     length: int | str | None = None
@@ -216,7 +240,11 @@ class ListOf(Rule):
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
         if type(value) is not list:
             _refuse(where, value, "a list")
-        length = sizes.setdefault(self.length, len(value)) if isinstance(self.length, str) else self.length
+        length = (
+            sizes.setdefault(self.length, len(value))
+            if isinstance(self.length, str)
+            else self.length
+        )
         low, high = (self.low, self.high) if length is None else (length, length)
         if not low <= len(value) <= high:
             _refuse(where, value, f"a list of {low if low == high else f'{low} to {high}'}")
@@ -226,13 +254,19 @@ class ListOf(Rule):
 
 @dataclass(frozen=True)
 class OneOf(Rule):
-    """Any of the templates; of words all are named in a mismatch, else that with the last is reported."""
+    """Any of the templates; of words all are named in a mismatch, else that with the last is
+    reported.
+    """
 
     templates: tuple[Any, ...]
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
         if len(self.templates) > 1 and all(type(template) is str for template in self.templates):
-            return None if value in self.templates else _refuse(where, value, f"one of: {', '.join(map(shown, self.templates))}")
+            return (
+                None
+                if value in self.templates
+                else _refuse(where, value, f"one of: {', '.join(map(shown, self.templates))}")
+            )
         for template in self.templates[:-1]:
             tried = dict(sizes)
             try:
@@ -259,7 +293,8 @@ class Also(Rule):
 
 @dataclass(frozen=True)
 class TensorOf(Rule):
-    """A dense tensor on the CPU. shape: sizes, or names of them, or None for any. low, high: limits of every number.
+    """A dense tensor on the CPU. shape: sizes, or names of them, or None for any. low, high: limits
+    of every number.
 
     Floats must be finite unless ``infinite``, and may never be NaN.
     """
@@ -273,11 +308,17 @@ class TensorOf(Rule):
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
         shape = ["any" if size is None else str(sizes.get(str(size), size)) for size in self.shape]
         expected = f"{_plain_name(self.dtype)} [{', '.join(shape)}]"
-        if type(value) is not sys.modules["torch"].Tensor or value.dtype != self.dtype or value.dim() != len(self.shape):
+        if (
+            type(value) is not sys.modules["torch"].Tensor
+            or value.dtype != self.dtype
+            or value.dim() != len(self.shape)
+        ):
             _refuse(where, value, expected)
         _require_dense(value, where)
         for size, found in zip(self.shape, value.shape, strict=True):
-            if size is not None and found != (sizes.setdefault(size, found) if isinstance(size, str) else size):
+            if size is not None and found != (
+                sizes.setdefault(size, found) if isinstance(size, str) else size
+            ):
                 _refuse(where, value, expected)
         if value.numel():
             self._check_numbers(value, where)
@@ -286,27 +327,43 @@ class TensorOf(Rule):
         if value.is_floating_point():
             bad = int((value.isnan() if self.infinite else ~value.isfinite()).sum())
             if bad:
-                raise MismatchError(f"{where}: {bad} of {value.numel()} numbers are NaN or infinite")
+                raise MismatchError(
+                    f"{where}: {bad} of {value.numel()} numbers are NaN or infinite"
+                )
         if _plain_name(value.dtype) == "bool":
             if int(value.view(sys.modules["torch"].uint8).max()) > 1:
                 raise MismatchError(f"{where}: holds bytes that are neither True nor False")
             return
         low, high = value.min().item(), value.max().item()
         if low < self.low or high > self.high:
-            raise MismatchError(f"{where}: numbers from {low:g} to {high:g}, expected {self.low:g} to {self.high:g}")
+            raise MismatchError(
+                f"{where}: numbers from {low:g} to {high:g}, expected {self.low:g} to {self.high:g}"
+            )
 
 
 def _require_dense(value: Tensor, where: str) -> None:
-    """Refuses tensors with more elements than are stored, or that are views, sparse, quantised or on another device."""
-    simple = str(value.layout) == "torch.strided" and value.device.type == "cpu" and not (value.is_nested or value.is_quantized)
+    """Refuses tensors with more elements than are stored, or that are views, sparse, quantised
+    or on another device.
+    """
+    simple = (
+        str(value.layout) == "torch.strided"
+        and value.device.type == "cpu"
+        and not (value.is_nested or value.is_quantized)
+    )
     if not simple or value.requires_grad or value.is_conj() or value.is_neg():
         raise MismatchError(f"{where}: a tensor of another kind than dense numbers on the CPU")
     if value.numel() * value.element_size() > value.untyped_storage().nbytes():
-        raise MismatchError(f"{where}: {describe(value)} of {value.untyped_storage().nbytes()} stored bytes")
+        raise MismatchError(
+            f"{where}: {describe(value)} of {value.untyped_storage().nbytes()} stored bytes"
+        )
 
 
-def like(example: Tensor, first: int | str | None = None, high: float | None = None, signed: bool = False) -> TensorOf:
-    """Tensors like ``example``; first: size or name of the first dimension. Whole numbers are counts, unless signed."""
+def like(
+    example: Tensor, first: int | str | None = None, high: float | None = None, signed: bool = False
+) -> TensorOf:
+    """Tensors like ``example``; first: size or name of the first dimension. Whole numbers are
+    counts, unless signed.
+    """
     shape = tuple(example.shape) if first is None else (first, *example.shape[1:])
     whole = not (example.is_floating_point() or _plain_name(example.dtype) == "bool")
     infinite = example.is_floating_point() and not bool(example.isfinite().all())

@@ -1,4 +1,6 @@
-"""Errors that a user can act on, and the one line that each is reported in. Imports nothing heavy."""
+"""Errors that a user can act on, and the one line that each is reported in. Imports nothing
+heavy.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,18 @@ import os
 
 from lightning_rl.core.limits import one_line, shorten
 
-_NO_MEMORY = ("allocate memory", "not enough memory", "out of memory", "Storage size calculation overflowed")
+_NO_MEMORY = (
+    "allocate memory",
+    "not enough memory",
+    "out of memory",
+    "Storage size calculation overflowed",
+)
 
 
 class UserError(Exception):
-    """A mistake or limit that the user can act on: shown as one line, without a traceback, exit code 2."""
+    """A mistake or limit that the user can act on: shown as one line, without a traceback, exit
+    code 2.
+    """
 
     def __str__(self) -> str:
         return one_line(super().__str__())
@@ -31,7 +40,8 @@ def disk_full(error: object) -> bool:
 
 
 def user_message(error: Exception, resumable: bool) -> str | None:
-    """One line about an error that the user can act on; None for any other, which is a defect of the program.
+    """One line about an error that the user can act on; None for any other, which is a defect of
+    the program.
 
     resumable: whether --resume would continue the work.
     """
@@ -41,11 +51,25 @@ def user_message(error: Exception, resumable: bool) -> str | None:
         return str(error)
     if disk_full(error):
         again = "then --resume" if resumable else "then run the command again"
-        return one_line(f"the disk is full ({error}); files on disk are intact: free space, {again}")
+        return one_line(
+            f"the disk is full ({error}); files on disk are intact: free space, {again}"
+        )
     if isinstance(error, OSError) and error.filename is not None:
-        name = os.fsdecode(error.filename) if isinstance(error.filename, bytes) else str(error.filename)
-        return f"'{shorten(name, 200)}' cannot be used: {error.strerror}; check the path and its permissions"
-    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(words in str(error) for words in _NO_MEMORY)):
+        name = (
+            os.fsdecode(error.filename)
+            if isinstance(error.filename, bytes)
+            else str(error.filename)
+        )
+        return (
+            f"'{shorten(name, 200)}' cannot be used: {error.strerror}; check the path and its "
+            "permissions"
+        )
+    if isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and any(words in str(error) for words in _NO_MEMORY)
+    ):
         what = one_line(str(error))
-        return f"memory is short ({shorten(what, 200)}); make networks, batches, stores or the number of seeds smaller"
+        return (
+            f"memory is short ({shorten(what, 200)}); make networks, batches, stores or the "
+            "number of seeds smaller"
+        )
     return None

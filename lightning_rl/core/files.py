@@ -1,9 +1,12 @@
-"""The one place that writes files: whole or not at all, also under ``kill -9``, a crash of the machine or a full disk.
+"""The one place that writes files: whole or not at all, also under ``kill -9``, a crash of the
+machine or a full disk.
 
-A file is written under another name, synced and renamed, and its folder is synced: under the final name there is always all of
-the old content or all of the new. Everything that changes a file goes through ``system``, so that tests can make each call fail.
-The folder of a run keeps a record of what was written there (``keep_record``): nothing else in it is ever replaced or removed.
-Reading runs nothing that is in a file, and does not wait for pipes or devices. torch is imported where a torch file is read or
+A file is written under another name, synced and renamed, and its folder is synced: under the final
+name there is always all of the old content or all of the new. Everything that changes a file goes
+through ``system``, so that tests can make each call fail. The folder of a run keeps a record of
+what was written there (``keep_record``): nothing else in it is ever replaced or removed. Reading
+runs nothing that is in a file, and does not wait for pipes or devices. torch is imported where a
+torch file is read or
 written: the command line reads and refuses files without it.
 """
 
@@ -27,7 +30,14 @@ from typing import IO, Any
 from filelock import lock_descriptor
 
 from lightning_rl.core.errors import DiskFullError, UserError, disk_full
-from lightning_rl.core.limits import ARCHIVE_PARTS, CHECKPOINT_BYTES, STRUCTURE_BYTES, TABLE_BYTES, TEXT_BYTES, shorten
+from lightning_rl.core.limits import (
+    ARCHIVE_PARTS,
+    CHECKPOINT_BYTES,
+    STRUCTURE_BYTES,
+    TABLE_BYTES,
+    TEXT_BYTES,
+    shorten,
+)
 
 _TEMPORARY = re.compile(r"\.(?P<name>.+)\.(?P<pid>\d+)\.tmp")
 _REMEDY = "files that are there are intact: mend it or choose another folder"
@@ -67,9 +77,13 @@ system = System()
 
 
 RECORD = "written.txt"
-"""In the folder of a run: a line with checksum and name for every file that is to be written there, and one when it was."""
+"""In the folder of a run: a line with checksum and name for every file that is to be written
+there, and one when it was.
+"""
 
-_RECORD_HEAD = "# What lightning_rl has written in this folder; it replaces and removes nothing else."
+_RECORD_HEAD = (
+    "# What lightning_rl has written in this folder; it replaces and removes nothing else."
+)
 _WRITTEN = "written"  # instead of a checksum: a file of this name has been there
 
 _RECORD_ABOVE = 3  # a film of a run lies in recordings/epoch_<k>/
@@ -86,7 +100,9 @@ def make_folder(path: Path, remedy: str = _REMEDY) -> None:
             _sync_folder(folder.parent)
 
 
-def write_bytes(target: Path, content: bytes | memoryview, remedy: str = _REMEDY, force: bool = False) -> None:
+def write_bytes(
+    target: Path, content: bytes | memoryview, remedy: str = _REMEDY, force: bool = False
+) -> None:
     """The file with this content, in place of an older one; its folder is made if need be.
 
     A link stays, and what it points to is written.
@@ -98,7 +114,8 @@ def write_bytes(target: Path, content: bytes | memoryview, remedy: str = _REMEDY
         force: Replace what is not in the record of its folder, too.
 
     Raises:
-        UserError: It cannot be written, or a record is kept of its folder, and what is there is not in it.
+        UserError: It cannot be written, or a record is kept of its folder, and what is there is not
+            in it.
     """
     place = Path(os.path.realpath(target)) if target.is_symlink() else target
     temporary = place.with_name(f".{place.name}.{os.getpid()}.tmp")
@@ -134,11 +151,15 @@ def keep_record(folder: Path) -> None:
         _sweep_half(record, _RECORD_HEAD)
         write_text(record, f"{_RECORD_HEAD}\n")
     elif record_of(record) is None:
-        raise UserError(f"'{record}' is not the record of a run, which would be kept there; move it away, then start again")
+        raise UserError(
+            f"'{record}' is not the record of a run, which would be kept there; move it away, then "
+            "start again"
+        )
 
 
 class Record:
-    """The checksums of all that was written in a folder, by name; the part of a line that a killed process left is no line.
+    """The checksums of all that was written in a folder, by name; the part of a line that a killed
+    process left is no line.
 
     Other processes add lines, too: what is new is read each time.
     """
@@ -147,7 +168,9 @@ class Record:
         self.path, self._read, self._known = path, 0, dict[str, set[str]]()
 
     def has(self, path: Path) -> bool:
-        """Whether a file is just as it was written here once; False for one that this user cannot read."""
+        """Whether a file is just as it was written here once; False for one that this user
+        cannot read.
+        """
         try:
             return path.is_file() and _digest(path) in self._digests(path)
         except PermissionError:
@@ -162,7 +185,9 @@ class Record:
         return _WRITTEN in self._digests(path)
 
     def add(self, paths: Sequence[Path], digest: str) -> None:
-        """Adds a line for each, before the files get their names: so what is found there later is known in any case."""
+        """Adds a line for each, before the files get their names: so what is found there later
+        is known in any case.
+        """
         lines = "".join(f"{digest}  {self._name(path)}\n" for path in paths)
         if not self._ends_with_a_line():
             lines = f"\n{lines}"
@@ -195,11 +220,15 @@ class Record:
 
 
 _records: dict[Path, Record] = {}
-_digest_of: dict[Path, tuple[tuple[int, int, int], str]] = {}  # with what the file system said of the file at that time
+_digest_of: dict[
+    Path, tuple[tuple[int, int, int], str]
+] = {}  # with what the file system said of the file at that time
 
 
 def record_of(path: Path) -> Record | None:
-    """The record of the folder that a file is in, or of one not far above it; None where none is kept."""
+    """The record of the folder that a file is in, or of one not far above it; None where none is
+    kept.
+    """
     for folder in path.absolute().parents[:_RECORD_ABOVE]:
         record = folder / RECORD
         if not record.is_file():
@@ -220,7 +249,9 @@ def is_recorded(path: Path) -> bool:
 
 
 def was_there(path: Path) -> bool:
-    """Whether a file of this name has been written, whatever is there now; False where no record is kept."""
+    """Whether a file of this name has been written, whatever is there now; False where no record
+    is kept.
+    """
     record = record_of(path)
     return record is not None and record.had(path)
 
@@ -238,7 +269,9 @@ def refuse_foreign(path: Path) -> None:
 
 
 def adopt(path: Path) -> None:
-    """Takes a file into the record of its folder, if one is kept: from now on it may be replaced."""
+    """Takes a file into the record of its folder, if one is kept: from now on it may be
+    replaced.
+    """
     record = record_of(path)
     if record is None:
         return
@@ -273,7 +306,9 @@ def _digest(path: Path) -> str:
 
 @contextlib.contextmanager
 def at_work(folder: Path, descriptor: int) -> Iterator[None]:
-    """Meanwhile nothing is written below ``folder`` if it is no longer the folder that is open as ``descriptor``."""
+    """Meanwhile nothing is written below ``folder`` if it is no longer the folder that is open
+    as ``descriptor``.
+    """
     place = folder.absolute()
     _at_work[place] = descriptor
     try:
@@ -283,14 +318,17 @@ def at_work(folder: Path, descriptor: int) -> Iterator[None]:
 
 
 def require_place(path: Path) -> None:
-    """UserError where a run's folder, in which ``path`` is or is to be, was moved or removed under the run's feet."""
+    """UserError where a run's folder, in which ``path`` is or is to be, was moved or removed
+    under the run's feet.
+    """
     path = path.absolute()
     for folder, descriptor in _at_work.items():
         if folder != path and folder not in path.parents:
             continue
         if not folder.exists() or not os.path.samestat(folder.stat(), os.fstat(descriptor)):
             raise UserError(
-                f"'{folder}' was moved or removed while a run was at work there, which this has ended; "
+                f"'{folder}' was moved or removed while a run was at work there, which this has "
+                "ended; "
                 "put it back, then --resume"
             )
 
@@ -310,7 +348,9 @@ def write_plain(target: Path, content: Any) -> None:
 
 
 def remove(path: Path) -> None:
-    """Removes a file, if it is there, and syncs its folder to disk; UserError where a record is kept, and it is not in it."""
+    """Removes a file, if it is there, and syncs its folder to disk; UserError where a record is
+    kept, and it is not in it.
+    """
     with explained(path, "remove"):
         refuse_foreign(path)
         system.unlink(path)
@@ -318,7 +358,9 @@ def remove(path: Path) -> None:
 
 
 def move(source: Path, target: Path) -> None:
-    """Renames a complete file within its folder; a file that has the new name is replaced, if it is in the record."""
+    """Renames a complete file within its folder; a file that has the new name is replaced, if it
+    is in the record.
+    """
     with explained(target):
         refuse_foreign(target)
         if (record := record_of(target)) is not None:
@@ -329,11 +371,18 @@ def move(source: Path, target: Path) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Removes what writers that were killed have left at or below a folder that this process holds."""
+    """Removes what writers that were killed have left at or below a folder that this process
+    holds.
+    """
     with explained(folder, "sweep"):
         for path in sorted(folder.rglob(".*.tmp")):
             match = _TEMPORARY.fullmatch(path.name)
-            if match and path.is_file() and _is_temporary(path) and _abandoned(path, int(match["pid"])):
+            if (
+                match
+                and path.is_file()
+                and _is_temporary(path)
+                and _abandoned(path, int(match["pid"]))
+            ):
                 system.unlink(path)
                 _sync_folder(path.parent)
 
@@ -344,7 +393,9 @@ def _is_temporary(path: Path) -> bool:
 
 
 def _abandoned(path: Path, pid: int) -> bool:
-    """Whether no process writes the temporary file any more; this process has not begun to write in the folder."""
+    """Whether no process writes the temporary file any more; this process has not begun to write
+    in the folder.
+    """
     if pid == os.getpid() or time.time() - path.stat().st_mtime > _ABANDONED_AFTER_S:
         return True
     try:
@@ -385,20 +436,27 @@ def _write_all(descriptor: int, content: bytes | memoryview) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Syncs the folder to disk, so that what was renamed or removed in it survives a crash of the machine."""
+    """Syncs the folder to disk, so that what was renamed or removed in it survives a crash of
+    the machine.
+    """
     with _opened(folder, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
         try:
             system.fsync(descriptor)
         except OSError as error:
-            if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # file systems that cannot sync a folder
+            if error.errno not in (
+                errno.EINVAL,
+                errno.ENOTSUP,
+            ):  # file systems that cannot sync a folder
                 raise
 
 
 class Appended:
-    """A file of whole lines below a header that grows; the part of a line that a killed process left is no part of it.
+    """A file of whole lines below a header that grows; the part of a line that a killed process
+    left is no part of it.
 
-    lines: those that are there; begun: whether part of one is below them. Nothing in the file is changed before something is
-    appended. force: a file that does not begin with the header is overwritten, otherwise it is a UserError with the remedy.
+    lines: those that are there; begun: whether part of one is below them. Nothing in the file is
+    changed before something is appended. force: a file that does not begin with the header is
+    overwritten, otherwise it is a UserError with the remedy.
     """
 
     def __init__(self, path: Path, descriptor: int, header: str, remedy: str, force: bool):
@@ -415,7 +473,9 @@ class Appended:
         self.begun = self._end < len(content)
 
     def append(self, lines: str, instead_of: str = "") -> None:
-        """Adds whole lines, or none of them; instead_of: the last of those that are there, which go first."""
+        """Adds whole lines, or none of them; instead_of: the last of those that are there, which
+        go first.
+        """
         self._end -= len(instead_of.encode())
         content = lines.encode() if self._end else self._header + lines.encode()
         with explained(self.path):
@@ -438,9 +498,11 @@ class Appended:
 
 @contextlib.contextmanager
 def appending(path: Path, header: str, remedy: str, force: bool = False) -> Iterator[Appended]:
-    """The file, made if need be, held against other processes; UserError with the remedy where that cannot be.
+    """The file, made if need be, held against other processes; UserError with the remedy where that
+    cannot be.
 
-    It is made with its header, so that an empty file is nobody's of ours; where the work ends before a first line, it goes again.
+    It is made with its header, so that an empty file is nobody's of ours; where the work ends
+    before a first line, it goes again.
     """
     made = not path.exists() and not path.is_symlink()
     if made:
@@ -451,7 +513,9 @@ def appending(path: Path, header: str, remedy: str, force: bool = False) -> Iter
             descriptor = stack.enter_context(_opened(path, os.O_RDWR | os.O_APPEND | os.O_NONBLOCK))
         about = os.fstat(descriptor)
         if not stat.S_ISREG(about.st_mode) or about.st_size > TABLE_BYTES:
-            raise UserError(f"'{path}' is no plain file, or has more than {TABLE_BYTES:,} bytes; {remedy}")
+            raise UserError(
+                f"'{path}' is no plain file, or has more than {TABLE_BYTES:,} bytes; {remedy}"
+            )
         hold(descriptor, path, f"wait until it has ended, or {remedy.partition(', or --force')[0]}")
         with explained(path):
             _require_same(path, descriptor)
@@ -466,23 +530,33 @@ def appending(path: Path, header: str, remedy: str, force: bool = False) -> Iter
 
 
 def _sweep_half(path: Path, head: str) -> None:
-    """Removes what a process has left that was killed while it made this file: a part of its first line, and nothing else."""
+    """Removes what a process has left that was killed while it made this file: a part of its
+    first line, and nothing else.
+    """
     for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
         match = _TEMPORARY.fullmatch(left.name)
         if match and left.is_file() and _abandoned(left, int(match["pid"])):
             with explained(left, "sweep"):
-                if left.stat().st_size <= len(head) + 1 and f"{head}\n".encode().startswith(left.read_bytes()):
+                if left.stat().st_size <= len(head) + 1 and f"{head}\n".encode().startswith(
+                    left.read_bytes()
+                ):
                     system.unlink(left)
 
 
 def _require_same(path: Path, descriptor: int) -> None:
-    """UserError where another process has made the file at the same time: this one is no longer there."""
+    """UserError where another process has made the file at the same time: this one is no longer
+    there.
+    """
     if not os.path.samestat(os.fstat(descriptor), path.stat()):
-        raise UserError(f"'{path}' was replaced by another process; wait until it has ended, then start again")
+        raise UserError(
+            f"'{path}' was replaced by another process; wait until it has ended, then start again"
+        )
 
 
 def hold(file: IO[Any] | int, path: Path, remedy: str) -> None:
-    """Keeps an open file from other processes until it is closed; UserError, naming ``path``, if one has it already."""
+    """Keeps an open file from other processes until it is closed; UserError, naming ``path``, if
+    one has it already.
+    """
     descriptor = file if isinstance(file, int) else file.fileno()
     for _ in range(_HOLD_ATTEMPTS):  # a process that only checks the lock holds it for an instant
         if lock_descriptor(descriptor, blocking=False):
@@ -494,19 +568,25 @@ def hold(file: IO[Any] | int, path: Path, remedy: str) -> None:
 def _size(path: Path, kind: str, limit: int, remedy: str) -> int:
     """The size of a file; UserError where none is there, or one with more than ``limit`` bytes."""
     if not path.is_file():  # a pipe or device might never end
-        raise UserError(f"{kind} '{path}' {'is not a file' if path.exists() else 'does not exist'}; {remedy}")
+        raise UserError(
+            f"{kind} '{path}' {'is not a file' if path.exists() else 'does not exist'}; {remedy}"
+        )
     if (size := path.stat().st_size) > limit:
         raise UserError(f"{kind} '{path}' has {size:,} bytes, the limit is {limit:,}; give another")
     return size
 
 
 def read_bytes(path: Path, kind: str, limit: int) -> bytes:
-    """The content of a file of at most ``limit`` bytes; UserError, naming the ``kind`` of file, if it cannot be had."""
+    """The content of a file of at most ``limit`` bytes; UserError, naming the ``kind`` of file,
+    if it cannot be had.
+    """
     try:
         _size(path, kind, limit, "give another")
         return path.read_bytes()
     except OSError as error:
-        raise UserError(f"{kind} '{path}' cannot be read: {error.strerror}; give another") from error
+        raise UserError(
+            f"{kind} '{path}' cannot be read: {error.strerror}; give another"
+        ) from error
 
 
 def read_text(path: Path, kind: str, limit: int = TEXT_BYTES) -> str:
@@ -524,18 +604,24 @@ def _decoded(content: bytes, path: Path, kind: str) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        raise UserError(f"{kind} '{path}' is not text (byte {error.start} is not UTF-8); give another") from error
+        raise UserError(
+            f"{kind} '{path}' is not text (byte {error.start} is not UTF-8); give another"
+        ) from error
 
 
 def read_plain(path: Path, kind: str, remedy: str, limit: int = CHECKPOINT_BYTES) -> Any:
-    """The content of a torch file on the CPU; UserError, naming the ``kind`` of file, if it is damaged or not plain data."""
+    """The content of a torch file on the CPU; UserError, naming the ``kind`` of file, if it is
+    damaged or not plain data.
+    """
     size = _size(path, kind, limit, remedy)
     import torch
 
     try:
         with path.open("rb") as file:
             if not zipfile.is_zipfile(file):
-                raise UserError(f"{kind} '{path}' is truncated or not a {kind} ({size} bytes); use another")
+                raise UserError(
+                    f"{kind} '{path}' is truncated or not a {kind} ({size} bytes); use another"
+                )
             with zipfile.ZipFile(file) as archive:
                 _check_archive(archive, size)
         return torch.load(path, map_location="cpu", weights_only=True)
@@ -543,18 +629,23 @@ def read_plain(path: Path, kind: str, remedy: str, limit: int = CHECKPOINT_BYTES
         raise
     except pickle.UnpicklingError as error:
         raise UserError(
-            f"{kind} '{path}' holds objects other than plain data and was refused; none of it was run. "
+            f"{kind} '{path}' holds objects other than plain data and was refused; none of it was "
+            "run. "
             f"Use {kind}s written by this program only"
         ) from error
     except PermissionError as error:
-        raise UserError(f"{kind} '{path}' cannot be read: {error.strerror}; ask its owner, or use another") from error
+        raise UserError(
+            f"{kind} '{path}' cannot be read: {error.strerror}; ask its owner, or use another"
+        ) from error
     except Exception as error:  # whatever zipfile and torch make of foreign bytes
         reason = shorten(" ".join(str(error).split()) or type(error).__name__, 200)
         raise UserError(f"{kind} '{path}' is damaged ({reason}); use another") from error
 
 
 def _check_archive(archive: zipfile.ZipFile, size: int) -> None:
-    """ValueError for an archive that is damaged, or that becomes larger when it is read: torch stores its parts as they are."""
+    """ValueError for an archive that is damaged, or that becomes larger when it is read: torch
+    stores its parts as they are.
+    """
     parts = archive.infolist()
     if len(parts) > ARCHIVE_PARTS:
         raise ValueError(f"{len(parts):,} parts, the limit is {ARCHIVE_PARTS:,}")
@@ -562,6 +653,8 @@ def _check_archive(archive: zipfile.ZipFile, size: int) -> None:
         raise ValueError(f"its parts have {unpacked:,} bytes, the file {size:,}")
     for part in parts:
         if part.filename.endswith(".pkl") and part.file_size > STRUCTURE_BYTES:
-            raise ValueError(f"its structure has {part.file_size:,} bytes, the limit is {STRUCTURE_BYTES:,}")
+            raise ValueError(
+                f"its structure has {part.file_size:,} bytes, the limit is {STRUCTURE_BYTES:,}"
+            )
     if (bad := archive.testzip()) is not None:
         raise ValueError(f"checksum of {bad} is wrong")

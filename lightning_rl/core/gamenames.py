@@ -1,8 +1,9 @@
-"""Gamenames: what ``--gamename`` may say, and what Gymnasium does not know of the environments that have a name here.
+"""Gamenames: what ``--gamename`` may say, and what Gymnasium does not know of the environments that
+have a name here.
 
-Nothing heavy is imported, so that names can be listed and compared at once. A gamename is one of ``GAMES``, one of these with a
-size (``procmaze-6``), or any Gymnasium id: ``MountainCar-v0``, or ``my_package:MyEnv-v0``, whose module is imported first if
-somebody typed it, see ``core.modules``.
+Nothing heavy is imported, so that names can be listed and compared at once. A gamename is one of
+``GAMES``, one of these with a size (``procmaze-6``), or any Gymnasium id: ``MountainCar-v0``, or
+``my_package:MyEnv-v0``, whose module is imported first if somebody typed it, see ``core.modules``.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ OWN_IDS = "lightning_rl/"
 
 @dataclass(frozen=True)
 class Game:
-    """An environment and what Gymnasium does not know of it; ``register_env`` explains the fields."""
+    """An environment and what Gymnasium does not know of it; ``register_env`` explains the
+    fields.
+    """
 
     env: str | Callable[..., Any]
     horizon: int | None = None
@@ -36,7 +39,9 @@ class Game:
     kwargs: tuple[tuple[str, Any], ...] = ()
 
 
-def _grid(name: str, horizon: int, max_return: float, solved_return: float, min_return: float) -> Game:
+def _grid(
+    name: str, horizon: int, max_return: float, solved_return: float, min_return: float
+) -> Game:
     """A grid world of the synthetic-environments paper."""
     return Game(f"{OWN_IDS}{name}-v0", horizon, max_return, min_return, solved_return, one_hot=True)
 
@@ -61,20 +66,31 @@ def _buttongrid(grid_size: int = 5, num_buttons: int = 3) -> Game:
 
 
 def _panflute(num_pipes: int = 5) -> Game:
-    return _sized("PanFlute", 200 / max(num_pipes, 1), num_pipes=num_pipes)  # best: the right order, and lucky events
+    return _sized(
+        "PanFlute", 200 / max(num_pipes, 1), num_pipes=num_pipes
+    )  # best: the right order, and lucky events
 
 
-SIZED: dict[str, Callable[..., Game]] = {"procmaze": _procmaze, "buttongrid": _buttongrid, "panflute": _panflute}
-"""Environments of any size: ``panflute-8`` has 8 pipes, ``buttongrid-4-2`` 4 x 4 cells and 2 buttons."""
+SIZED: dict[str, Callable[..., Game]] = {
+    "procmaze": _procmaze,
+    "buttongrid": _buttongrid,
+    "panflute": _panflute,
+}
+"""Environments of any size: ``panflute-8`` has 8 pipes, ``buttongrid-4-2`` 4 x 4 cells and 2
+buttons.
+"""
 
-# LunarLander's max_return: earlier implementation. Others: the highest return reachable in principle, rounded up where
-# it depends on the start state (Acrobot's best episodes last about 60 steps; Pendulum's best returns are near -1);
-# HalfCheetah: the best published agents reach about 16,000. Of names with the same id the first is what the id means.
+# LunarLander's max_return: earlier implementation. Others: the highest return reachable in
+# principle, rounded up where it depends on the start state (Acrobot's best episodes last about 60
+# steps; Pendulum's best returns are near -1); HalfCheetah: the best published agents reach about
+# 16,000. Of names with the same id the first is what the id means.
 GAMES: dict[str, Game] = {
     "lunarlander": Game("LunarLander-v3", max_return=320.0),
     "lunarlander-sparse": Game("LunarLander-v3", max_return=320.0, sparse=True),
     "lunarlander-continuous": Game("LunarLanderContinuous-v3", max_return=320.0),
-    "beresheet": Game("LunarLander-v3", horizon=300, max_return=320.0),  # of a course's assignment on policy gradients
+    "beresheet": Game(
+        "LunarLander-v3", horizon=300, max_return=320.0
+    ),  # of a course's assignment on policy gradients
     "cartpole": Game("CartPole-v1", max_return=500.0, min_return=1.0),
     "cartpole-v0": Game("CartPole-v0", max_return=200.0, min_return=1.0),
     "acrobot": Game("Acrobot-v1", max_return=-60.0, min_return=-500.0),
@@ -101,38 +117,54 @@ _VERSION = re.compile(r"-v(\d+)$")  # of Gymnasium's ids
 
 
 def register_env(
-    gamename: str, env: str | Callable[..., Any], *, horizon: int | None = None, max_return: float = math.inf,
-    min_return: float | None = None, solved_return: float | None = None, one_hot: bool = False, sparse: bool = False,
+    gamename: str,
+    env: str | Callable[..., Any],
+    *,
+    horizon: int | None = None,
+    max_return: float = math.inf,
+    min_return: float | None = None,
+    solved_return: float | None = None,
+    one_hot: bool = False,
+    sparse: bool = False,
     kwargs: Mapping[str, Any] | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Gives an environment a gamename, for this process and those that it starts by forking.
 
-    So that the command line and a cluster know it too, call this (or ``gymnasium.register``) in a module of yours, and use the
-    gamename ``my_module:<gamename>``, or export ``LIGHTNING_RL_MODULES=my_module``. A name of your own may be registered again;
-    the last registration counts.
+    So that the command line and a cluster know it too, call this (or ``gymnasium.register``) in a
+    module of yours, and use the gamename ``my_module:<gamename>``, or export
+    ``LIGHTNING_RL_MODULES=my_module``. A name of your own may be registered again; the last
+    registration counts.
 
     Args:
-        gamename: The new name, e.g. ``"warehouse"``: no name of this package, and without a version as Gymnasium's ids have it.
-        env: A Gymnasium id (``"MountainCar-v0"``, ``"my_module:MyEnv-v0"``), or a class or function that makes the
-            ``gymnasium.Env``. A class of ``FuncEnv`` is played in batches, world models included.
+        gamename: The new name, e.g. ``"warehouse"``: no name of this package, and without a version
+            as Gymnasium's ids have it.
+        env: A Gymnasium id (``"MountainCar-v0"``, ``"my_module:MyEnv-v0"``), or a class or function
+            that makes the ``gymnasium.Env``. A class of ``FuncEnv`` is played in batches, world
+            models included.
         horizon: Time limit in steps; None: the one that Gymnasium knows of, else 1,000.
-        max_return: The highest return. UDRL draws no command above it, and cuts to it what is left of a command within an
-            episode; RCP and commands of your own are not cut.
-        min_return: The lowest return that an episode can have; the score of agents that fail. None: not known.
-        solved_return: The return that counts as solved; None: Gymnasium's ``reward_threshold``, if it has one.
-        one_hot: Exactly one number of an observation is 1, the others are 0, which tabular agents need. Discrete observations
-            are one-hot without it.
+        max_return: The highest return. UDRL draws no command above it, and cuts to it what is left
+            of a command within an episode; RCP and commands of your own are not cut.
+        min_return: The lowest return that an episode can have; the score of agents that fail. None:
+            not known.
+        solved_return: The return that counts as solved; None: Gymnasium's ``reward_threshold``, if
+            it has one.
+        one_hot: Exactly one number of an observation is 1, the others are 0, which tabular agents
+            need. Discrete observations are one-hot without it.
         sparse: Give the sum of the rewards at the last step, and 0 before.
         kwargs: Arguments of the environment.
 
     Raises:
-        UserError: The name is taken by this package, has the form of a Gymnasium id, or cannot name a folder; ``env`` is an
-            environment that is already made, not what makes it; the horizon or a return is not a number of the right kind.
+        UserError: The name is taken by this package, has the form of a Gymnasium id, or cannot name
+            a folder; ``env`` is an environment that is already made, not what makes it; the horizon
+            or a return is not a number of the right kind.
     """
     _check_own_name(gamename)
     where = f"register_env('{shorten(gamename)}')"
     if not callable(env) and not (isinstance(env, str) and env):
-        raise UserError(f"{where}: env {shown(env)} makes no environment; give a Gymnasium id, or a class or function that does")
+        raise UserError(
+            f"{where}: env {shown(env)} makes no environment; give a Gymnasium id, or a class or "
+            "function that does"
+        )
     if horizon is not None:
         horizon = whole_number(f"{where}: horizon", horizon, 1)
     one_hot, sparse = truth(f"{where}: one_hot", one_hot), truth(f"{where}: sparse", sparse)
@@ -141,25 +173,45 @@ def register_env(
     solved_return = _own_return(where, "solved_return", solved_return)
     max_return = math.inf if given_max is None else given_max
     if min_return is not None and min_return > max_return:
-        raise UserError(f"{where}: min_return {min_return:g} is above max_return {max_return:g}; lower it")
-    if kwargs is not None and not (isinstance(kwargs, Mapping) and all(isinstance(key, str) for key in kwargs)):
-        raise UserError(f"{where}: kwargs {shown(kwargs)} are no arguments by name; give a dict of them")
+        raise UserError(
+            f"{where}: min_return {min_return:g} is above max_return {max_return:g}; lower it"
+        )
+    if kwargs is not None and not (
+        isinstance(kwargs, Mapping) and all(isinstance(key, str) for key in kwargs)
+    ):
+        raise UserError(
+            f"{where}: kwargs {shown(kwargs)} are no arguments by name; give a dict of them"
+        )
     allow(env)
     given = tuple((kwargs or {}).items())
-    GAMES[gamename] = Game(env, horizon, max_return, min_return, solved_return, one_hot, sparse, given)
+    GAMES[gamename] = Game(
+        env, horizon, max_return, min_return, solved_return, one_hot, sparse, given
+    )
 
 
 def _check_own_name(gamename: str) -> None:
-    """UserError for a name that means another environment already, or cannot be one of ``register_env``."""
+    """UserError for a name that means another environment already, or cannot be one of
+    ``register_env``.
+    """
     if not isinstance(gamename, str) or not re.fullmatch(r"\w[\w.-]*", gamename):
-        raise UserError(f"gamename {shown(gamename)} cannot be registered; use letters, digits, _, - and ., e.g. 'warehouse'")
+        raise UserError(
+            f"gamename {shown(gamename)} cannot be registered; use letters, digits, _, - and ., "
+            "e.g. 'warehouse'"
+        )
     if gamename in BUILT_IN:
-        raise UserError(f"gamename '{gamename}' is that of an environment of this package; register yours under another name")
+        raise UserError(
+            f"gamename '{gamename}' is that of an environment of this package; register yours "
+            "under another name"
+        )
     taken = f"gamename '{shorten(gamename)}'"
     if (sized := gamename.partition("-")[0]) in SIZED:
-        raise UserError(f"{taken} means a size of this package's {sized}; register yours under another name")
+        raise UserError(
+            f"{taken} means a size of this package's {sized}; register yours under another name"
+        )
     if _VERSION.search(gamename):
-        raise UserError(f"{taken} has the form of Gymnasium's ids; leave out the version, '-v' and a number")
+        raise UserError(
+            f"{taken} has the form of Gymnasium's ids; leave out the version, '-v' and a number"
+        )
 
 
 def _own_return(where: str, name: str, value: Any) -> float | None:
@@ -170,30 +222,40 @@ def _own_return(where: str, name: str, value: Any) -> float | None:
     if number == math.inf and name == "max_return":
         return None
     if number is None or not math.isfinite(number):
-        raise UserError(f"{where}: {name} {shown(value)} is no finite number; give one, or leave it out if it is not known")
+        raise UserError(
+            f"{where}: {name} {shown(value)} is no finite number; give one, or leave it out if it "
+            "is not known"
+        )
     return number
 
 
 def base_name(gamename: str) -> str:
-    """The key of ``GAMES`` whose environment it is: ``procmaze`` of ``procmaze-3``, ``cartpole`` of ``CartPole-v1``, or itself.
+    """The key of ``GAMES`` whose environment it is: ``procmaze`` of ``procmaze-3``, ``cartpole`` of
+    ``CartPole-v1``, or itself.
 
-    Whatever belongs to an environment (blocks of configs, its form in batched torch) is found under this name, so that
-    one environment has the same settings whichever way it is called.
+    Whatever belongs to an environment (blocks of configs, its form in batched torch) is found under
+    this name, so that one environment has the same settings whichever way it is called.
     """
     if gamename in GAMES:
         return gamename
-    if (registered := gamename.rpartition(":")[2]) in GAMES.keys() - BUILT_IN:  # by the module before the colon
+    if (
+        registered := gamename.rpartition(":")[2]
+    ) in GAMES.keys() - BUILT_IN:  # by the module before the colon
         return registered
     if gamename.partition("-")[0] in SIZED:
         return gamename.partition("-")[0]
     if registered.startswith(OWN_IDS):  # by whichever of our modules
         gamename = registered
-    plain = {name: game for name, game in GAMES.items() if name in BUILT_IN or not game.kwargs}  # an id is without arguments
+    plain = {
+        name: game for name, game in GAMES.items() if name in BUILT_IN or not game.kwargs
+    }  # an id is without arguments
     return next((name for name, game in plain.items() if game.env == gamename), gamename)
 
 
 def named_game(gamename: str) -> Game | None:
-    """What is known of a gamename, which may say a size where ``SIZED`` has it, or None. UserError for a wrong size."""
+    """What is known of a gamename, which may say a size where ``SIZED`` has it, or None.
+    UserError for a wrong size.
+    """
     name, *sizes = gamename.split("-")
     if gamename in GAMES or name not in SIZED:
         return GAMES.get(base_name(gamename))
@@ -208,25 +270,40 @@ def named_game(gamename: str) -> Game | None:
 
 
 def same_game(one: str, other: str) -> bool:
-    """Whether two gamenames are one environment: ``CartPole-v1`` and ``cartpole``, not ``procmaze-3`` and ``procmaze-4``."""
+    """Whether two gamenames are one environment: ``CartPole-v1`` and ``cartpole``, not
+    ``procmaze-3`` and ``procmaze-4``.
+    """
     return base_name(one) == base_name(other) and named_game(one) == named_game(other)
 
 
 def unknown_gamename(gamename: str, ids: Iterable[str] = ()) -> UserError:
-    """The error for a gamename that is neither here nor in Gymnasium, with the nearest name, in any case. ids: Gymnasium's.
+    """The error for a gamename that is neither here nor in Gymnasium, with the nearest name, in any
+    case. ids: Gymnasium's.
 
-    Ids are compared without their versions; the newest version is suggested. If the gamename names a module (``module:``), the
-    suggestion does as well, unless it is built in; if it names none, the message ends with how to name one.
+    Ids are compared without their versions; the newest version is suggested. If the gamename names
+    a module (``module:``), the suggestion does as well, unless it is built in; if it names none,
+    the message ends with how to name one.
     """
     module, _, name = gamename.rpartition(":")
     stems = {_VERSION.sub("", known): known for known in sorted(ids, key=_version)}
     names = {known: known for known in GAMES}
-    known = names | stems if _VERSION.search(name) else stems | names  # the last of several that differ in case counts
-    remedy = f"choose one of: {', '.join(GAMES)}; or a Gymnasium id, e.g. MountainCar-v0 or my_package:MyEnv-v0"
+    known = (
+        names | stems if _VERSION.search(name) else stems | names
+    )  # the last of several that differ in case counts
+    remedy = (
+        f"choose one of: {', '.join(GAMES)}; or a Gymnasium id, e.g. MountainCar-v0 or "
+        "my_package:MyEnv-v0"
+    )
     if (near := nearest(_VERSION.sub("", name), known, 0.7)) is not None:
-        suggested = known[near] if not module or known[near] in BUILT_IN else f"{module}:{known[near]}"
+        suggested = (
+            known[near] if not module or known[near] in BUILT_IN else f"{module}:{known[near]}"
+        )
         remedy = f"did you mean '{suggested}'?"
-    own = "" if module else f"{'' if remedy.endswith('?') else ';'} if it is yours: export {MODULES}=its_module"
+    own = (
+        ""
+        if module
+        else f"{'' if remedy.endswith('?') else ';'} if it is yours: export {MODULES}=its_module"
+    )
     return UserError(f"unknown gamename '{shorten(gamename)}'; {remedy}{own}")
 
 

@@ -1,4 +1,5 @@
-"""The largest sizes that are taken from outside, each stated once, and how an error message shows what was given.
+"""The largest sizes that are taken from outside, each stated once, and how an error message shows
+what was given.
 
 ``docs/limits.md`` explains them.
 """
@@ -30,7 +31,10 @@ LARGEST_NUMBER = 1e100  # in a CSV or an event file: means and squares of these 
 EVENT_BYTES = 2**32  # of a TensorBoard file
 PICTURE_BYTES = 2**26  # of a picture or film in a report
 CHECKPOINT_BYTES, PROXY_BYTES = 2**36, 2**30
-ARCHIVE_PARTS, STRUCTURE_BYTES = 50_000, 2**25  # of a torch file: its tensors, and all that is no number in a tensor
+ARCHIVE_PARTS, STRUCTURE_BYTES = (
+    50_000,
+    2**25,
+)  # of a torch file: its tensors, and all that is no number in a tensor
 NAME_BYTES, PATH_BYTES = 255, 4096  # of Linux
 YAML_BYTES, YAML_VALUES, YAML_DEPTH = 2**20, 50_000, 20
 
@@ -51,7 +55,9 @@ def is_text(text: str) -> bool:
 
 
 def shorten(text: str, most: int = SHOWN) -> str:
-    """A text as an error message shows it: at most ``most`` characters of it, and how many there are."""
+    """A text as an error message shows it: at most ``most`` characters of it, and how many there
+    are.
+    """
     text = escaped(text)
     return text if len(text) <= most else f"{text[:most]}... ({len(text):,} characters)"
 
@@ -67,9 +73,13 @@ def shown(value: object) -> str:
 
 
 def within(low: float, high: float) -> str:
-    """``low .. high`` in three digits, rounded inwards, so that every number in the printed range is within the limits."""
+    """``low .. high`` in three digits, rounded inwards, so that every number in the printed
+    range is within the limits.
+    """
     largest = max(abs(low), abs(high))
-    for digits in range(3, 12) if math.isfinite(largest) else ():  # more, where no number of three lies between
+    for digits in (
+        range(3, 12) if math.isfinite(largest) else ()
+    ):  # more, where no number of three lies between
         unit = 10.0 ** (math.floor(math.log10(largest)) + 1 - digits) if largest else 1.0
         inner = [unit * math.ceil(low / unit - 1e-9), unit * math.floor(high / unit + 1e-9)]
         if inner[0] <= inner[1]:
@@ -78,12 +88,15 @@ def within(low: float, high: float) -> str:
 
 
 def nearest(word: str, known: Iterable[str], alike: float = 0.6) -> str | None:
-    """The one of ``known`` that was probably meant, in whatever case, or by its initials (``lr``); None if none is near.
+    """The one of ``known`` that was probably meant, in whatever case, or by its initials (``lr``);
+    None if none is near.
 
     alike: the share of their letters that two words must have in common, as ``difflib`` counts it.
     """
     known = list(known)
-    initials = {"".join(part[:1] for part in re.split("[-_]", name.lower())): name for name in known}
+    initials = {
+        "".join(part[:1] for part in re.split("[-_]", name.lower())): name for name in known
+    }
     names = {name.lower(): name for name in known}
     near = difflib.get_close_matches(word.lower(), names, n=1, cutoff=alike)
     return names[near[0]] if near else initials.get(word.lower())
@@ -101,7 +114,9 @@ def unknown(what: str, word: str, known: Iterable[str]) -> str:
 
 
 def one_line(text: str) -> str:
-    """A whole message on one line of a length that can be read; long words lose their end, long messages their middle."""
+    """A whole message on one line of a length that can be read; long words lose their end, long
+    messages their middle.
+    """
     text = escaped(" ".join(text.splitlines()))
     text = re.sub(rf"\S{{{_WORD + 1},}}", lambda word: word[0][:_WORD] + "...", text)
     return text if len(text) <= _LINE else f"{text[: _LINE - 500]} ... {text[-500:]}"

@@ -1,4 +1,5 @@
-"""Lines on a terminal. What files and users say is shown there, but moves, colours, hides and copies nothing.
+"""Lines on a terminal. What files and users say is shown there, but moves, colours, hides and
+copies nothing.
 
 Imports nothing heavy.
 """
@@ -17,14 +18,18 @@ _format_warning = warnings.formatwarning
 
 
 def say(*lines: str, error: bool = False) -> None:
-    """Prints each on one line, with all that is no visible character or space spelt out. error: on standard error."""
+    """Prints each on one line, with all that is no visible character or space spelt out. error:
+    on standard error.
+    """
     stream = sys.stderr if error else sys.stdout
     for line in lines:
         print(escaped(line), file=stream, flush=True)
 
 
 def guard_terminal() -> None:
-    """Spells that out in warnings, logs and reports of defects, too, where other packages repeat what a file says."""
+    """Spells that out in warnings, logs and reports of defects, too, where other packages repeat
+    what a file says.
+    """
     warnings.formatwarning = _warning
     sys.excepthook = _defect
     if logging.lastResort is not None:
@@ -35,12 +40,21 @@ def _spelt_out(text: str) -> str:
     return "\n".join(map(escaped, text.split("\n")))
 
 
-def _warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None) -> str:
+def _warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    line: str | None = None,
+) -> str:
     return _spelt_out(_format_warning(message, category, filename, lineno, line))
 
 
 def _defect(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    say(*"".join(traceback.format_exception(kind, error, trace)).rstrip("\n").split("\n"), error=True)
+    say(
+        *"".join(traceback.format_exception(kind, error, trace)).rstrip("\n").split("\n"),
+        error=True,
+    )
 
 
 class _Log(logging.Formatter):

@@ -1,7 +1,9 @@
-"""The modules of a user that may be imported: those that somebody typed, never those that only a file names.
+"""The modules of a user that may be imported: those that somebody typed, never those that only a
+file names.
 
-Typed is what a flag, an argument of a Python function or ``LIGHTNING_RL_MODULES`` says. It is noted in the environment, so that
-processes that are started from this one know it, too. Imports nothing heavy.
+Typed is what a flag, an argument of a Python function or ``LIGHTNING_RL_MODULES`` says. It is noted
+in the environment, so that processes that are started from this one know it, too. Imports nothing
+heavy.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ from contextvars import ContextVar
 from importlib.machinery import ModuleSpec, PathFinder
 
 MODULES = "LIGHTNING_RL_MODULES"
-"""The environment variable with a user's modules, by commas, that register methods: so every command and process knows these."""
+"""The environment variable with a user's modules, by commas, that register methods: so every
+command and process knows these.
+"""
 
 _TYPED = "LIGHTNING_RL_TYPED"  # modules, one a line
 _FOLDER = "LIGHTNING_RL_FOLDER"  # where a command was typed
@@ -27,7 +31,9 @@ def of_modules() -> list[str]:
 
 
 def allow(gamename: object) -> None:
-    """Notes that somebody typed this gamename, whose module, if it names one, may be imported from now on."""
+    """Notes that somebody typed this gamename, whose module, if it names one, may be imported
+    from now on.
+    """
     module = gamename.rpartition(":")[0] if isinstance(gamename, str) else ""
     if module.isprintable() and module and not _from_file.get() and module not in _typed():
         os.environ[_TYPED] = "\n".join([*_noted(), module])
@@ -57,9 +63,11 @@ def _typed() -> list[str]:
 
 
 def look_in(folder: str) -> None:
-    """Modules that were typed are found in this folder, the present one of a command; others are not looked for there.
+    """Modules that were typed are found in this folder, the present one of a command; others are
+    not looked for there.
 
-    Nor are they by the Python processes that are started from here, which would look into the present folder first.
+    Nor are they by the Python processes that are started from here, which would look into the
+    present folder first.
     """
     os.environ[_FOLDER] = folder
     os.environ["PYTHONSAFEPATH"] = "1"
@@ -74,7 +82,10 @@ def looked_in() -> str | None:
 
 def notes() -> dict[str, str]:
     """What a process has to ``take`` that is not started from this one, as on a cluster."""
-    return {_TYPED: "\n".join(_typed()), **({} if (folder := looked_in()) is None else {_FOLDER: folder})}
+    return {
+        _TYPED: "\n".join(_typed()),
+        **({} if (folder := looked_in()) is None else {_FOLDER: folder}),
+    }
 
 
 def take(given: Mapping[str, str]) -> None:
@@ -87,7 +98,9 @@ class _TypedModules:
     """Finds in a command's folder the modules that were typed."""
 
     @staticmethod
-    def find_spec(name: str, path: Sequence[str] | None = None, target: object = None) -> ModuleSpec | None:
+    def find_spec(
+        name: str, path: Sequence[str] | None = None, target: object = None
+    ) -> ModuleSpec | None:
         if path is not None or name not in {module.partition(".")[0] for module in _typed()}:
             return None
         return PathFinder.find_spec(name, [os.environ[_FOLDER]])
@@ -98,7 +111,9 @@ _RANKS = ("RANK", "LOCAL_RANK", "SLURM_PROCID", "JSM_NAMESPACE_RANK")
 
 @contextlib.contextmanager
 def readable_ranks() -> Iterator[None]:
-    """Meanwhile no variable of a cluster is there that holds no number: Lightning reads them as it is imported, and raises."""
+    """Meanwhile no variable of a cluster is there that holds no number: Lightning reads them as
+    it is imported, and raises.
+    """
     odd = {}
     for name in _RANKS:
         if not os.environ.get(name, "0").isdecimal():
@@ -110,12 +125,17 @@ def readable_ranks() -> Iterator[None]:
 
 
 def advice(error: BaseException) -> str:
-    """How to import a module that another one did not find, as it is in the present folder but was not typed; or nothing."""
+    """How to import a module that another one did not find, as it is in the present folder but
+    was not typed; or nothing.
+    """
     folder, name = looked_in(), (error.name or "") if isinstance(error, ModuleNotFoundError) else ""
     top = name.partition(".")[0]
     if folder is None or not top or PathFinder.find_spec(top, [folder]) is None:
         return ""
-    return f"; of the present folder only modules that you name are run: export {MODULES}={','.join([top, *of_modules()])}"
+    return (
+        "; of the present folder only modules that you name are run: export "
+        f"{MODULES}={','.join([top, *of_modules()])}"
+    )
 
 
 def _begin() -> None:

@@ -1,10 +1,13 @@
-"""Files whose names a user gives: written whole, and never over something that this program did not write.
+"""Files whose names a user gives: written whole, and never over something that this program did not
+write.
 
 What an output is known by, when it is to be written again:
 
 * in the folder of a run, by the record that is kept there;
-* a picture by its metadata (``Software`` of a PNG, the creator of an SVG), a page by its ``generator``;
-* the CSV of a figure by its checksum, which is kept in the figure's PNG: edited by hand, it is the user's;
+* a picture by its metadata (``Software`` of a PNG, the creator of an SVG), a page by its
+  ``generator``;
+* the CSV of a figure by its checksum, which is kept in the figure's PNG: edited by hand, it is the
+  user's;
 * any other table by its header.
 """
 
@@ -42,7 +45,8 @@ class File:
 class Out:
     """OUT of a command.
 
-    inputs: what it reads, and never overwrites; force: the user insists on overwriting other files; remedy: where else to go.
+    inputs: what it reads, and never overwrites; force: the user insists on overwriting other files;
+    remedy: where else to go.
     """
 
     path: Path
@@ -55,22 +59,31 @@ class Out:
         return dataclasses.replace(self, path=path)
 
     def check(self, path: Path, owned: Owned) -> None:
-        """UserError where ``path`` cannot be written, is an input, or is something else that is not ``owned``."""
+        """UserError where ``path`` cannot be written, is an input, or is something else that is
+        not ``owned``.
+        """
         folder = next(parent for parent in path.absolute().parents if parent.exists())
         if not folder.is_dir():
             raise UserError(f"cannot write '{path}': '{folder}' is not a folder; {self.remedy}")
         if not os.access(folder, os.W_OK | os.X_OK):
-            raise UserError(f"cannot write '{path}': '{folder}' is not writable for this user; {self.remedy}")
+            raise UserError(
+                f"cannot write '{path}': '{folder}' is not writable for this user; {self.remedy}"
+            )
         if not path.exists() and not path.is_symlink():
             return
         if any(given.exists() and given.samefile(path) for given in self.inputs):
-            raise UserError(f"'{path}' is read by this command and would be overwritten; {self.remedy}")
+            raise UserError(
+                f"'{path}' is read by this command and would be overwritten; {self.remedy}"
+            )
         if not path.is_file():
             raise UserError(f"'{path}' is no plain file; {self.remedy}")
         refuse_run_file(path, self.remedy)
         ours = owned(path) if record_of(path) is None else is_recorded(path)
         if not self.force and not ours:
-            raise UserError(f"'{path}' was not written by this command; {self.remedy}, or --force to overwrite it")
+            raise UserError(
+                f"'{path}' was not written by this command; {self.remedy}, or --force to overwrite "
+                "it"
+            )
 
     def write(self, *files: File) -> None:
         """Writes all files, or none where one of them is not to be overwritten."""
@@ -83,10 +96,14 @@ class Out:
 def refuse_run_file(path: Path, remedy: str) -> None:
     """UserError for what may be a run's own file, however much the user insists."""
     for each in (path, path.resolve()):  # itself, and what a link points to
-        of_a_run = each.suffix in _OF_RUNS or each.name == RECORD or each.name.startswith("events.out.")
+        of_a_run = (
+            each.suffix in _OF_RUNS or each.name == RECORD or each.name.startswith("events.out.")
+        )
         if each.exists() and of_a_run:
             kinds = ", ".join((*_OF_RUNS, RECORD))
-            raise UserError(f"'{path}' may be part of a run ({kinds}), which nothing overwrites; {remedy}")
+            raise UserError(
+                f"'{path}' may be part of a run ({kinds}), which nothing overwrites; {remedy}"
+            )
 
 
 def checksum(content: bytes) -> str:
@@ -122,7 +139,10 @@ def owned_table(columns: Sequence[str]) -> Owned:
 
 def picture_metadata(numbers: bytes) -> Mapping[str, Mapping[str, str | None]]:
     """What matplotlib shall write into a PNG and an SVG beside a CSV of ``numbers``."""
-    return {"png": {"Software": PROGRAM, NUMBERS: checksum(numbers)}, "svg": {"Creator": PROGRAM, "Date": None}}
+    return {
+        "png": {"Software": PROGRAM, NUMBERS: checksum(numbers)},
+        "svg": {"Creator": PROGRAM, "Date": None},
+    }
 
 
 def head(path: Path) -> bytes:

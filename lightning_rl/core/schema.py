@@ -40,15 +40,21 @@ class MethodConfig:
         return self.max_epochs
 
     def unread(self) -> dict[str, str]:
-        """Keys that make no difference beside this config's others, each with the reason and the remedy."""
+        """Keys that make no difference beside this config's others, each with the reason and the
+        remedy.
+        """
         return {}
 
     def absent_networks(self) -> dict[str, str]:
-        """Networks that the method takes, but not with this config, each with the reason and the remedy."""
+        """Networks that the method takes, but not with this config, each with the reason and the
+        remedy.
+        """
         return {}
 
     def cpu_only(self) -> str | None:
-        """What of it runs on the CPU alone, with the remedy; None where all of it runs on a GPU, too."""
+        """What of it runs on the CPU alone, with the remedy; None where all of it runs on a GPU,
+        too.
+        """
         return None
 
     def gpu_only(self) -> str | None:
@@ -60,10 +66,14 @@ class MethodConfig:
         return {}
 
     def resolved(self, gamename: str) -> Self:
-        """The config with all that it takes from elsewhere written out, as the run's record shall have it."""
+        """The config with all that it takes from elsewhere written out, as the run's record
+        shall have it.
+        """
         return self
 
 
 def ramp(share: float, start: float, end: float) -> float:
-    """What keys in shares of the budget are read by: 0 up to ``start``, then linearly to 1 at ``end`` > ``start``, then 1."""
+    """What keys in shares of the budget are read by: 0 up to ``start``, then linearly to 1 at
+    ``end`` > ``start``, then 1.
+    """
     return min(max((share - start) / (end - start), 0.0), 1.0)

@@ -1,7 +1,8 @@
 """Counter-based randomness: every random number is a function of (run seed, purpose, index).
 
 Nothing depends on how many numbers were drawn before, so worker processes, resuming and the
-order of execution cannot change a run. A purpose always has the same number of indices: numpy reads a missing one as 0.
+order of execution cannot change a run. A purpose always has the same number of indices: numpy reads
+a missing one as 0.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ def generator(run_seed: int, purpose: str, *index: int) -> np.random.Generator:
 
 @contextmanager
 def seeded_torch(run_seed: int, purpose: str, *index: int) -> Iterator[None]:
-    """Inside, torch's global generator, which layer constructors draw from, is seeded; afterwards its old state is restored."""
+    """Inside, torch's global generator, which layer constructors draw from, is seeded;
+    afterwards its old state is restored.
+    """
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(derive_seed(run_seed, purpose, *index))
         yield
@@ -83,7 +86,9 @@ def kept_generators() -> Iterator[None]:
 
 NOISE: dict[str, Callable[[np.random.Generator, tuple[int, ...]], npt.NDArray[np.floating]]] = {
     "uniform": lambda rng, shape: rng.random(shape, dtype=np.float32),
-    "uniform64": lambda rng, shape: rng.random(shape),  # fine enough for indices into millions of rows
+    "uniform64": lambda rng, shape: rng.random(
+        shape
+    ),  # fine enough for indices into millions of rows
     "normal": lambda rng, shape: rng.standard_normal(shape, dtype=np.float32),
     "gumbel": lambda rng, shape: rng.gumbel(size=shape).astype(np.float32),
 }
@@ -91,43 +96,65 @@ NOISE: dict[str, Callable[[np.random.Generator, tuple[int, ...]], npt.NDArray[np
 NOISE_BLOCK = 128
 """Steps of noise drawn at a time by default."""
 AHEAD = {"cuda"}
-"""Device types for which a thread draws the next block ahead of time; a GPU would otherwise wait for it most of the time."""
+"""Device types for which a thread draws the next block ahead of time; a GPU would otherwise wait
+for it most of the time.
+"""
 
 
 @cache
 def _helpers() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(4, thread_name_prefix="noise")  # numpy draws without the interpreter's lock
+    return ThreadPoolExecutor(
+        4, thread_name_prefix="noise"
+    )  # numpy draws without the interpreter's lock
 
 
 class MemberNoise:
-    """Noise for ``N`` members, step by step: what member ``n`` gets at step ``t`` depends on (seeds[n], purpose, t) alone.
+    """Noise for ``N`` members, step by step: what member ``n`` gets at step ``t`` depends on
+    (seeds[n], purpose, t) alone.
 
     Drawn a block of steps at a time, so that the work per member is not done at every step.
-    lengths: for each member, how many entries of the first dimension of ``shape`` it draws; the padding behind them repeats its
-    first entry, so a member of a stack sees no noise that it would not see alone.
+    lengths: for each member, how many entries of the first dimension of ``shape`` it draws; the
+    padding behind them repeats its first entry, so a member of a stack sees no noise that it would
+    not see alone.
     block: steps drawn at a time; the numbers depend on it.
     """
 
     def __init__(
-        self, seeds: Sequence[int], purpose: str, shape: tuple[int, ...], kind: str,
-        device: torch.device | str | None = None, lengths: Sequence[int] | None = None, block: int = NOISE_BLOCK,
-    ):  # fmt: skip
+        self,
+        seeds: Sequence[int],
+        purpose: str,
+        shape: tuple[int, ...],
+        kind: str,
+        device: torch.device | str | None = None,
+        lengths: Sequence[int] | None = None,
+        block: int = NOISE_BLOCK,
+    ):
         self.block = block
-        self.seeds, self.purpose, self.shape, self.kind, self.device = list(seeds), purpose, shape, kind, device
+        self.seeds, self.purpose, self.shape, self.kind, self.device = (
+            list(seeds),
+            purpose,
+            shape,
+            kind,
+            device,
+        )
         self.lengths = None if lengths is None else list(lengths)
         self._number, self._block = -1, torch.empty(0)
         self._held: tuple[int, torch.Tensor] | None = None
         self._ahead: tuple[int, Future[npt.NDArray[np.floating]]] | None = None
 
     def at(self, step: int) -> torch.Tensor:
-        """The noise ``[N, *shape]`` of step ``step``; cheapest in rising order. Not to be written to."""
+        """The noise ``[N, *shape]`` of step ``step``; cheapest in rising order. Not to be
+        written to.
+        """
         if self._held is not None and self._held[0] == step:
             return self._held[1]
         number, place = divmod(step, self.block)
         return self.whole(number)[place]
 
     def hold(self, step: int) -> torch.Tensor:
-        """Like ``at``, but copied into one fixed tensor, as CUDA graphs need it; ``at`` then returns that for this step."""
+        """Like ``at``, but copied into one fixed tensor, as CUDA graphs need it; ``at`` then
+        returns that for this step.
+        """
         number, place = divmod(step, self.block)
         noise = self.whole(number)[place]
         if self._held is None:
@@ -139,21 +166,33 @@ class MemberNoise:
     def whole(self, number: int) -> torch.Tensor:
         """The noise ``[block, N, *shape]`` of steps ``number * block`` and on."""
         if number != self._number:
-            drawn = self._ahead[1].result() if self._ahead and self._ahead[0] == number else self._draw(number)
+            drawn = (
+                self._ahead[1].result()
+                if self._ahead and self._ahead[0] == number
+                else self._draw(number)
+            )
             self._block, self._number = torch.from_numpy(drawn).to(self.device), number
             if self._block.device.type in AHEAD:
                 self._ahead = number + 1, _helpers().submit(self._draw, number + 1)
         return self._block
 
     def __getstate__(self) -> dict[str, Any]:
-        """A pickled or deep copy does not take along the block that a thread is drawing; it draws that itself."""
+        """A pickled or deep copy does not take along the block that a thread is drawing; it
+        draws that itself.
+        """
         return {**vars(self), "_ahead": None}
 
     def _draw(self, number: int) -> npt.NDArray[np.floating]:
-        draw, rngs = NOISE[self.kind], [generator(seed, self.purpose, number) for seed in self.seeds]
+        draw, rngs = (
+            NOISE[self.kind],
+            [generator(seed, self.purpose, number) for seed in self.seeds],
+        )
         if self.lengths is None:
             return np.stack([draw(rng, (self.block, *self.shape)) for rng in rngs], axis=1)
-        rows = [draw(rng, (self.block, length, *self.shape[1:])) for rng, length in zip(rngs, self.lengths, strict=True)]
+        rows = [
+            draw(rng, (self.block, length, *self.shape[1:]))
+            for rng, length in zip(rngs, self.lengths, strict=True)
+        ]
         block = np.zeros((self.block, len(rows), *self.shape), dtype=rows[0].dtype)
         for n, row in enumerate(rows):
             block[:, n, : row.shape[1]] = row

@@ -1,4 +1,6 @@
-"""How a process is stopped by SIGINT or SIGTERM: within ten seconds, whatever it is at. Imports nothing heavy."""
+"""How a process is stopped by SIGINT or SIGTERM: within ten seconds, whatever it is at. Imports
+nothing heavy.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,10 @@ from types import FrameType
 from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-EPOCH_S, LEAVE_S = 7.0, 9.5  # after the signal: until an epoch is left as it is, and until the process ends wherever it is
+EPOCH_S, LEAVE_S = (
+    7.0,
+    9.5,
+)  # after the signal: until an epoch is left as it is, and until the process ends wherever it is
 REPEATED_S = 0.3  # a terminal or a cluster, and a parent, may send the same signal
 
 
@@ -60,7 +65,9 @@ def stoppable() -> Iterator[None]:
 
 
 def give_back(handlers: Mapping[Any, Any], timers: Iterable[threading.Timer]) -> None:
-    """Gives the signals their handlers back, and ends what waits for a process that has not left."""
+    """Gives the signals their handlers back, and ends what waits for a process that has not
+    left.
+    """
     for timer in timers:
         timer.cancel()
     for number, handler in handlers.items():

@@ -1,8 +1,9 @@
 """Core types, and the one legend of dimensions that every docstring uses.
 
-``N`` members · ``B`` batch · ``T`` time steps · ``O`` observation size · ``A`` action size · ``C`` command size · ``U`` updates ·
-``D`` weights of a network, or of what evolves · ``K`` of any number, e.g. episodes tested · ``P`` population · ``E`` episodes ·
-``M`` steps of a buffer. A docstring that uses a letter in another meaning says so.
+``N`` members · ``B`` batch · ``T`` time steps · ``O`` observation size · ``A`` action size · ``C``
+command size · ``U`` updates · ``D`` weights of a network, or of what evolves · ``K`` of any number,
+e.g. episodes tested · ``P`` population · ``E`` episodes · ``M`` steps of a buffer. A docstring that
+uses a letter in another meaning says so.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ class Episode:
     """One episode of ``T`` decisions, as played.
 
     obs ``[T+1, O]`` includes the final observation; action is ``[T]`` int64 or ``[T, A]`` float32;
-    reward ``[T]`` is raw; command ``[T, C]`` is the command that each action was chosen under. env_steps: environment steps
-    that it took, more than ``T`` where actions are repeated.
+    reward ``[T]`` is raw; command ``[T, C]`` is the command that each action was chosen under.
+    env_steps: environment steps that it took, more than ``T`` where actions are repeated.
     """
 
     obs: FloatArray
@@ -73,5 +74,9 @@ class Episode:
 
     @cached_property
     def to_go(self) -> FloatArray:
-        """Undiscounted return from each step to the end ``[T+1]``; the segment ``t1..t2`` returns ``to_go[t1] - to_go[t2]``."""
-        return np.append(np.cumsum(self.reward[::-1], dtype=np.float64)[::-1], 0.0).astype(np.float32)
+        """Undiscounted return from each step to the end ``[T+1]``; the segment ``t1..t2``
+        returns ``to_go[t1] - to_go[t2]``.
+        """
+        return np.append(np.cumsum(self.reward[::-1], dtype=np.float64)[::-1], 0.0).astype(
+            np.float32
+        )

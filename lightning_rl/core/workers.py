@@ -1,4 +1,6 @@
-"""How many workers there can be, and what each does first, so that it neither outlives its parent nor takes its signals."""
+"""How many workers there can be, and what each does first, so that it neither outlives its
+parent nor takes its signals.
+"""
 
 from __future__ import annotations
 
@@ -30,43 +32,65 @@ def cores() -> int:
 
 
 def default_workers() -> int:
-    """Processes that play where nobody says how many: none below a worker of multiprocessing, which may start none."""
+    """Processes that play where nobody says how many: none below a worker of multiprocessing,
+    which may start none.
+    """
     return 0 if multiprocessing.current_process().daemon else 1
 
 
 def check_may_start(what: str, remedy: str) -> None:
     """UserError in a process that may start none."""
     if multiprocessing.current_process().daemon:
-        raise UserError(f"{what}: this process is a worker of multiprocessing, which may start no others; {remedy}")
+        raise UserError(
+            f"{what}: this process is a worker of multiprocessing, which may start no others; "
+            f"{remedy}"
+        )
 
 
 def check_sendable(work: object) -> None:
-    """UserError for what workers that are not forked could not be given, e.g. a class that is defined in a notebook."""
+    """UserError for what workers that are not forked could not be given, e.g. a class that is
+    defined in a notebook.
+    """
     if multiprocessing.get_start_method() == "fork":
         return
     try:
         _Finder(BytesIO()).dump(work)
-    except (AttributeError, TypeError, pickle.PicklingError) as error:  # a function within a function, an open file
-        raise UserError(f"worker processes cannot be given this ({error}); {_TO_A_MODULE}") from error
+    except (
+        AttributeError,
+        TypeError,
+        pickle.PicklingError,
+    ) as error:  # a function within a function, an open file
+        raise UserError(
+            f"worker processes cannot be given this ({error}); {_TO_A_MODULE}"
+        ) from error
 
 
 _TO_A_MODULE = "write it to a module and import it, or give num_workers=0"
 
 
 class _Finder(pickle.Pickler):
-    """Finds classes and functions of a ``__main__`` that is no file: the interpreter of a worker knows nothing of it."""
+    """Finds classes and functions of a ``__main__`` that is no file: the interpreter of a worker
+    knows nothing of it.
+    """
 
     def reducer_override(self, found: Any) -> Any:
         main: Any = sys.modules["__main__"]
-        nowhere = getattr(main, "__spec__", None) is None and not Path(getattr(main, "__file__", "")).is_file()
+        nowhere = (
+            getattr(main, "__spec__", None) is None
+            and not Path(getattr(main, "__file__", "")).is_file()
+        )
         if nowhere and isinstance(found, type | FunctionType) and found.__module__ == "__main__":
             name = found.__qualname__
-            raise UserError(f"'{name}' is defined in a notebook or at a prompt, unknown to worker processes; {_TO_A_MODULE}")
+            raise UserError(
+                f"'{name}' is defined in a notebook or at a prompt, unknown to worker processes; "
+                f"{_TO_A_MODULE}"
+            )
         return NotImplemented
 
 
 def compute_for_small_networks() -> None:
-    """Sets torch to one thread, as cores are for seeds and workers, and flushes denormal numbers (below 1e-38) to zero.
+    """Sets torch to one thread, as cores are for seeds and workers, and flushes denormal numbers
+    (below 1e-38) to zero.
 
     Adam's moments of dead units decay into that range, where arithmetic is slow.
     """
@@ -77,9 +101,11 @@ def compute_for_small_networks() -> None:
 
 
 def begin_worker(worker_id: int = 0) -> None:
-    """One thread; leaves with its parent. Ctrl-C and SIGTERM are for the parent, which then ends its workers.
+    """One thread; leaves with its parent. Ctrl-C and SIGTERM are for the parent, which then ends
+    its workers.
 
-    A SIGTERM to the whole group gives the parent time to finish its epoch before the worker leaves too.
+    A SIGTERM to the whole group gives the parent time to finish its epoch before the worker leaves
+    too.
     worker_id: as a DataLoader numbers its workers.
     """
     import torch
@@ -92,11 +118,13 @@ def begin_worker(worker_id: int = 0) -> None:
 
 
 def leave_with_parent(leave: Callable[[], None] = lambda: os._exit(1)) -> None:
-    """Calls ``leave`` in a thread once the process that started this one is gone, also by ``kill -9``; by default it ends at
-    once. Nothing happens in a process that multiprocessing has not started.
+    """Calls ``leave`` in a thread once the process that started this one is gone, also by ``kill
+    -9``; by default it ends at once. Nothing happens in a process that multiprocessing has not
+    started.
 
-    The parent is polled: Linux's parent-death signal comes when the *thread* that forked ends, and other systems have none. The
-    parent's process id was recorded before the fork, so a parent that has already gone is noticed, too.
+    The parent is polled: Linux's parent-death signal comes when the *thread* that forked ends, and
+    other systems have none. The parent's process id was recorded before the fork, so a parent that
+    has already gone is noticed, too.
     """
     parent = multiprocessing.parent_process()
     if parent is None:
@@ -111,7 +139,9 @@ def leave_with_parent(leave: Callable[[], None] = lambda: os._exit(1)) -> None:
 
 
 def finish_epoch() -> None:
-    """Asks this process, a training run of its own, to finish its epoch and leave, and ends it if that takes too long."""
+    """Asks this process, a training run of its own, to finish its epoch and leave, and ends it
+    if that takes too long.
+    """
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(LEAVE_S)
     os._exit(1)

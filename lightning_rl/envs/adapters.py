@@ -35,8 +35,12 @@ FUNC_ENVS: dict[str, Callable[..., FuncEnv]] = {
 
 
 def func_env(spec: EnvSpec) -> FuncEnv | None:
-    """The environment of ``spec`` in batched torch; None if there is no such form, and for ``sparse`` rewards."""
-    make: Any = functools.partial(own_env, spec) if is_func_env(spec.env) else FUNC_ENVS.get(spec.family)
+    """The environment of ``spec`` in batched torch; None if there is no such form, and for
+    ``sparse`` rewards.
+    """
+    make: Any = (
+        functools.partial(own_env, spec) if is_func_env(spec.env) else FUNC_ENVS.get(spec.family)
+    )
     return None if make is None or spec.sparse else make(**dict(spec.kwargs))
 
 
@@ -49,11 +53,19 @@ SIMULATORS: dict[str, Callable[[EnvSpec, Sequence[int]], EnvBatch]] = {
 
 
 def make_envs(spec: EnvSpec, seeds: Sequence[int], simulator: str = "serial") -> EnvBatch:
-    """The real task, one environment per seed: in batched torch where there is such a one, else by the simulator."""
+    """The real task, one environment per seed: in batched torch where there is such a one, else
+    by the simulator.
+    """
     env = func_env(spec)
-    return SIMULATORS[simulator](spec, seeds) if env is None else FuncBatch(env, spec.horizon, seeds, spec.repeat)
+    return (
+        SIMULATORS[simulator](spec, seeds)
+        if env is None
+        else FuncBatch(env, spec.horizon, seeds, spec.repeat)
+    )
 
 
 def make_func_env(gamename: str, render_mode: str | None = None, **kwargs: Any) -> FuncGymEnv:
-    """The environment of ``FUNC_ENVS`` called ``gamename``, for ``lightning_rl.gym``; kwargs: its sizes."""
+    """The environment of ``FUNC_ENVS`` called ``gamename``, for ``lightning_rl.gym``; kwargs:
+    its sizes.
+    """
     return FuncGymEnv(FUNC_ENVS[gamename](**kwargs), render_mode)

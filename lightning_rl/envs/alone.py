@@ -1,4 +1,5 @@
-"""One learned environment at a time, in NumPy, for Gymnasium: the same as the batches in torch, up to rounding.
+"""One learned environment at a time, in NumPy, for Gymnasium: the same as the batches in torch, up
+to rounding.
 
 With a single state, torch spends nearly all its time on calls.
 """
@@ -24,8 +25,8 @@ from lightning_rl.nets.members import LEAK, MemberMLP
 
 
 class AloneMLP:
-    """Networks of one input ``[I]`` in NumPy, as one that gives their outputs side by side: for a single row, torch's calls take
-    longer than what they compute.
+    """Networks of one input ``[I]`` in NumPy, as one that gives their outputs side by side: for a
+    single row, torch's calls take longer than what they compute.
 
     members: each network with its parameters ``[1, D]``; of one depth and activation.
     """
@@ -33,11 +34,21 @@ class AloneMLP:
     def __init__(self, *members: tuple[MemberMLP, Tensor]):
         self.activation = members[0][0].activation
         self.layers: list[tuple[FloatArray, FloatArray, FloatArray]] = []
-        for together in zip(*(net.layers(params.detach().clone()) for net, params in members), strict=True):
+        for together in zip(
+            *(net.layers(params.detach().clone()) for net, params in members), strict=True
+        ):
             weights = [layer.weight[0] for layer in together]
             weight = torch.block_diag(*weights) if self.layers else torch.cat(weights, dim=1)
-            slopes = [torch.zeros_like(layer.bias) if layer.slope is None else layer.slope + 0 * layer.bias for layer in together]
-            bias, slope = (torch.cat(rows, dim=-1)[0, 0] for rows in ([layer.bias for layer in together], slopes))
+            slopes = [
+                torch.zeros_like(layer.bias)
+                if layer.slope is None
+                else layer.slope + 0 * layer.bias
+                for layer in together
+            ]
+            bias, slope = (
+                torch.cat(rows, dim=-1)[0, 0]
+                for rows in ([layer.bias for layer in together], slopes)
+            )
             self.layers.append((weight.numpy(), bias.numpy(), slope.numpy()))
 
     def __call__(self, x: FloatArray) -> FloatArray:
@@ -69,7 +80,9 @@ class AloneStep(NamedTuple):
 
 
 class Alone(Protocol):
-    """What there is of a ``FuncEnv``; action: an index, or ``[A]`` in the box [-1, 1], clipped to it."""
+    """What there is of a ``FuncEnv``; action: an index, or ``[A]`` in the box [-1, 1], clipped
+    to it.
+    """
 
     def reset(self, noise: FloatArray) -> FloatArray: ...
     def observe(self, state: FloatArray) -> FloatArray: ...
@@ -88,7 +101,9 @@ class AloneSynthetic:
         self.env, self.latent_size = env, env.net.latent_size
         heads, blocks = dict(env.net.heads), env.blocks
         self._start = AloneMLP((heads.pop("start"), blocks["start"])) if self.latent_size else None
-        self._dynamics = AloneMLP(*((net, blocks[name]) for name, net in heads.items()))  # next state, reward and done; or pay
+        self._dynamics = AloneMLP(
+            *((net, blocks[name]) for name, net in heads.items())
+        )  # next state, reward and done; or pay
 
     def reset(self, noise: FloatArray) -> FloatArray:
         return self._learned_start(noise) if self.latent_size else self._start_of_task(noise)
@@ -115,7 +130,9 @@ class AloneSynthetic:
         else:
             act = np.zeros(env.action_size, dtype=np.float32)
             act[action] = 1
-        outputs = self._dynamics(np.concatenate([act, self.observe(state) if env.reencode else state]))
+        outputs = self._dynamics(
+            np.concatenate([act, self.observe(state) if env.reencode else state])
+        )
         reward, done = float(outputs[-2]), float(outputs[-1])
         if env.done == "classifier":
             done = 1 / (1 + math.exp(-done))
@@ -127,15 +144,23 @@ class AloneOneStep(AloneSynthetic):
 
     def __init__(self, env: OneStepEnv):
         super().__init__(env)
-        self._center, self._unit = (each.numpy() for each in units(env.real.obs_low, env.real.obs_high))
+        self._center, self._unit = (
+            each.numpy() for each in units(env.real.obs_low, env.real.obs_high)
+        )
         self._reward_scale = float(env.blocks["reward_scale"])
         if self.latent_size:
-            self._shift, self._scale = (env.blocks[name][0].numpy() for name in ("start_shift", "start_scale"))
+            self._shift, self._scale = (
+                env.blocks[name][0].numpy() for name in ("start_shift", "start_scale")
+            )
 
     def reset(self, noise: FloatArray) -> FloatArray:
         if not self.latent_size:
             return self._start_of_task(noise)
-        latent, share, real = noise[: self.latent_size], noise[self.latent_size], noise[self.latent_size + 1 :]
+        latent, share, real = (
+            noise[: self.latent_size],
+            noise[self.latent_size],
+            noise[self.latent_size + 1 :],
+        )
         far = self._center + self._unit * (self._shift + self._scale * self._learned_start(latent))
         near = self._start_of_task(real)
         return near + share * (far - near)
@@ -178,7 +203,9 @@ class AloneReward:
         self.rule, self.gamma, self.net = net.rule, gamma, AloneMLP((net.net, params.unsqueeze(0)))
         self.units = None if net.bounds is None else [each.numpy() for each in units(*net.bounds)]
 
-    def __call__(self, reward: float, obs: FloatArray, next_obs: FloatArray, info: FloatArray) -> float:
+    def __call__(
+        self, reward: float, obs: FloatArray, next_obs: FloatArray, info: FloatArray
+    ) -> float:
         """What the agent gets for a step: obs ``[O]``, info ``[I]``."""
         return shaped_reward(self.rule, self._value, reward, obs, next_obs, info, self.gamma)
 

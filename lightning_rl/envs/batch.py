@@ -17,10 +17,12 @@ from lightning_rl.envs.func_env import FuncEnv
 
 
 class BatchStep(NamedTuple):
-    """One decision of every member: the observation that really followed ``[N, O]`` (the final one where the episode ended),
-    reward, terminated, truncated and length (environment steps that the decision took), each ``[N]``.
+    """One decision of every member: the observation that really followed ``[N, O]`` (the final one
+    where the episode ended), reward, terminated, truncated and length (environment steps that the
+    decision took), each ``[N]``.
 
-    continuation ``[N]``: see ``Step``. info ``[N, I]``: the values that a ``GymBatch`` was asked for.
+    continuation ``[N]``: see ``Step``. info ``[N, I]``: the values that a ``GymBatch`` was asked
+    for.
     """
 
     obs: Tensor
@@ -32,8 +34,12 @@ class BatchStep(NamedTuple):
     info: Tensor | None = None
 
     def discount(self, gamma: float) -> Tensor:
-        """``gamma`` times how likely the episode goes on, ``[N]``: a time limit is no termination (Pardo et al. 2018)."""
-        return gamma * ((~self.terminated).float() if self.continuation is None else self.continuation)
+        """``gamma`` times how likely the episode goes on, ``[N]``: a time limit is no
+        termination (Pardo et al. 2018).
+        """
+        return gamma * (
+            (~self.terminated).float() if self.continuation is None else self.continuation
+        )
 
 
 class EnvBatch(ABC):
@@ -46,15 +52,21 @@ class EnvBatch(ABC):
 
     @abstractmethod
     def reset(self, where: Tensor) -> Tensor:
-        """Starts new episodes in the environments ``where`` ``[N]`` bool; the current observations ``[N, O]`` of all."""
+        """Starts new episodes in the environments ``where`` ``[N]`` bool; the current
+        observations ``[N, O]`` of all.
+        """
 
     def retire(self, where: Tensor) -> Tensor:
-        """Like ``reset``, for environments whose further steps are not needed: they may stand still instead of starting anew."""
+        """Like ``reset``, for environments whose further steps are not needed: they may stand
+        still instead of starting anew.
+        """
         return self.reset(where)
 
     @abstractmethod
     def step(self, action: Tensor) -> BatchStep:
-        """One action ``[N]`` or ``[N, A]`` in each environment. An episode that has ended must be reset before the next step."""
+        """One action ``[N]`` or ``[N, A]`` in each environment. An episode that has ended must
+        be reset before the next step.
+        """
 
     @abstractmethod
     def keep(self, rows: Tensor) -> None:
@@ -76,7 +88,9 @@ class EnvBatch(ABC):
         return rows_like(self.snapshot(), members)
 
     def to(self, device: torch.device) -> EnvBatch:
-        """The environments for agents on ``device``; those that only the CPU can play stay there."""
+        """The environments for agents on ``device``; those that only the CPU can play stay
+        there.
+        """
         from lightning_rl.envs.wrapped_batch import CopiedBatch  # not needed on the CPU
 
         return self if device.type == "cpu" else CopiedBatch(self, device)
@@ -85,8 +99,8 @@ class EnvBatch(ABC):
 class FuncBatch(EnvBatch):
     """A ``FuncEnv`` with a time limit of ``horizon`` steps.
 
-    repeat: each action is taken this many times, or until the episode ends, and rewards are summed; terminated, truncated and
-    continuation are those of the last step that was taken.
+    repeat: each action is taken this many times, or until the episode ends, and rewards are summed;
+    terminated, truncated and continuation are those of the last step that was taken.
     """
 
     def __init__(self, env: FuncEnv, horizon: int, seeds: Sequence[int], repeat: int = 1):
@@ -112,26 +126,43 @@ class FuncBatch(EnvBatch):
         if self.repeat == 1:
             return self._step(action)
         before, step = self.length, self._step(action)
-        reward, terminated, continuation, over = step.reward, step.terminated, step.continuation, step.terminated | step.truncated
+        reward, terminated, continuation, over = (
+            step.reward,
+            step.terminated,
+            step.continuation,
+            step.terminated | step.truncated,
+        )
         for _ in range(self.repeat - 1):
             state, obs, length = self.state, self.obs, self.length
             step = self._step(action)
             frozen = over.unsqueeze(-1)
-            self.state, self.obs = torch.where(frozen, state, self.state), torch.where(frozen, obs, self.obs)
+            self.state, self.obs = (
+                torch.where(frozen, state, self.state),
+                torch.where(frozen, obs, self.obs),
+            )
             self.length = torch.where(over, length, self.length)
             reward = reward + step.reward.masked_fill(over, 0)
             terminated = terminated | (step.terminated & ~over)
             if continuation is not None and step.continuation is not None:
                 continuation = torch.where(over, continuation, step.continuation)
             over = over | step.terminated | step.truncated
-        return BatchStep(self.obs, reward, terminated, over & ~terminated, self.length - before, continuation)
+        return BatchStep(
+            self.obs, reward, terminated, over & ~terminated, self.length - before, continuation
+        )
 
     def _step(self, action: Tensor) -> BatchStep:
         step = self.env.step(self.state, action, self._step_noise.at(self._clock))
         self._clock += 1
         self.state, self.obs, self.length = step.state, step.obs, self.length + 1
         truncated = (self.length >= self.horizon) & ~step.terminated
-        return BatchStep(step.obs, step.reward, step.terminated, truncated, torch.ones_like(self.length), step.continuation)
+        return BatchStep(
+            step.obs,
+            step.reward,
+            step.terminated,
+            truncated,
+            torch.ones_like(self.length),
+            step.continuation,
+        )
 
     def keep(self, rows: Tensor) -> None:
         self.env = self.env.keep(rows)
@@ -141,17 +172,30 @@ class FuncBatch(EnvBatch):
 
     def to(self, device: torch.device) -> FuncBatch:
         self.env = self.env.to(device)
-        self.state, self.obs, self.length = (value.to(device) for value in (self.state, self.obs, self.length))
+        self.state, self.obs, self.length = (
+            value.to(device) for value in (self.state, self.obs, self.length)
+        )
         self._reset_noise.to(device)
         self._step_noise.to(device)
         return self
 
     def snapshot(self) -> dict[str, Tensor]:
-        return {"state": self.state, "obs": self.obs, "length": self.length, "clock": torch.full_like(self.length, self._clock)}
+        return {
+            "state": self.state,
+            "obs": self.obs,
+            "length": self.length,
+            "clock": torch.full_like(self.length, self._clock),
+        }
 
     def layout(self, members: int | str) -> Any:
-        length, state = like(self.length, members, high=min(self.horizon, WHOLE)), like(self.state, members, signed=True)
-        return Also({**rows_like(self.snapshot(), members), "length": length, "state": state}, self._inconsistency)
+        length, state = (
+            like(self.length, members, high=min(self.horizon, WHOLE)),
+            like(self.state, members, signed=True),
+        )
+        return Also(
+            {**rows_like(self.snapshot(), members), "length": length, "state": state},
+            self._inconsistency,
+        )
 
     def _inconsistency(self, state: Mapping[str, Tensor]) -> str | None:
         if bool((state["clock"] != state["clock"][:1]).any()):
@@ -159,12 +203,15 @@ class FuncBatch(EnvBatch):
         return self.env.fault(state["state"], state["obs"])
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
-        self.state, self.obs, self.length = (state[name].to(self.obs.device) for name in ("state", "obs", "length"))
+        self.state, self.obs, self.length = (
+            state[name].to(self.obs.device) for name in ("state", "obs", "length")
+        )
         self._clock = int(state["clock"][0])
 
 
 class PooledBatch(FuncBatch):
-    """A ``FuncBatch`` without time limit that makes the first states of many steps at once: for costly resets, e.g. of mazes.
+    """A ``FuncBatch`` without time limit that makes the first states of many steps at once: for
+    costly resets, e.g. of mazes.
 
     The states are those that a ``FuncBatch`` would make one by one.
     """

@@ -1,4 +1,6 @@
-"""ButtonGrid of Young et al. 2023 (arXiv 2211.02222), on which planning with a model pays. Cells are numbered row by row."""
+"""ButtonGrid of Young et al. 2023 (arXiv 2211.02222), on which planning with a model pays. Cells
+are numbered row by row.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,18 @@ from lightning_rl.envs.pictures import BLUE, GREEN, RED, picture
 
 
 class ButtonGrid(FuncEnv):
-    """Switch on all ``num_buttons`` buttons on ``grid_size`` x ``grid_size`` cells: 1 for each success, then a new layout.
+    """Switch on all ``num_buttons`` buttons on ``grid_size`` x ``grid_size`` cells: 1 for each
+    success, then a new layout.
 
     A move off the grid stays. Moving onto a button toggles it, off as well;
-    standing still or bumping into the edge does not. obs: for each cell, row by row, three bits: player, button on, button off.
-    state: int64 ``[..., 1 + 2 buttons]``: the player's cell, the buttons' cells, and 1 for each that is on.
+    standing still or bumping into the edge does not. obs: for each cell, row by row, three bits:
+    player, button on, button off.
+    state: int64 ``[..., 1 + 2 buttons]``: the player's cell, the buttons' cells, and 1 for each
+    that is on.
 
-    A step that *starts* with all buttons on pays 1 and leads to a fresh layout, whatever the action. At each step all buttons
-    are switched on at random with probability ``1 / (10 cells)``. Never terminates.
+    A step that *starts* with all buttons on pays 1 and leads to a fresh layout, whatever the
+    action. At each step all buttons are switched on at random with probability ``1 / (10 cells)``.
+    Never terminates.
     """
 
     action_size = 5
@@ -32,7 +38,8 @@ class ButtonGrid(FuncEnv):
         cells = grid_size**2
         if grid_size < 2 or not 1 <= num_buttons < cells:
             raise UserError(
-                f"a ButtonGrid of grid size {grid_size} with {num_buttons} buttons cannot be played; it takes a grid size of 2 "
+                f"a ButtonGrid of grid size {grid_size} with {num_buttons} buttons cannot be "
+                "played; it takes a grid size of 2 "
                 "or more and fewer buttons than cells, e.g. buttongrid-3"
             )
         self.grid_size, self.num_buttons = grid_size, num_buttons
@@ -44,9 +51,12 @@ class ButtonGrid(FuncEnv):
 
     def reset(self, noise: Tensor) -> State:
         cells = self.grid_size**2
-        buttons = (noise[..., 1:] * torch.arange(cells, cells - self.num_buttons, -1, device=noise.device)).long()
+        buttons = (
+            noise[..., 1:] * torch.arange(cells, cells - self.num_buttons, -1, device=noise.device)
+        ).long()
         for k in range(1, self.num_buttons):
-            # The drawn number counts the cells that are left; step over those taken, from the lowest.
+            # The drawn number counts the cells that are left; step over those taken, from the
+            # lowest.
             taken = buttons[..., :k].sort(-1).values
             for j in range(k):
                 buttons[..., k] += buttons[..., k] >= taken[..., j]
@@ -58,7 +68,9 @@ class ButtonGrid(FuncEnv):
         position, buttons, on = self._parts(state)
         here = buttons.unsqueeze(-1) == cell
         pressed = (on == 1).unsqueeze(-1)
-        bits = torch.stack([position == cell, (here & pressed).any(-2), (here & ~pressed).any(-2)], dim=-1)
+        bits = torch.stack(
+            [position == cell, (here & pressed).any(-2), (here & ~pressed).any(-2)], dim=-1
+        )
         return bits.flatten(-2).to(torch.float32)
 
     def _parts(self, state: State) -> tuple[Tensor, ...]:
@@ -76,4 +88,6 @@ class ButtonGrid(FuncEnv):
 
     def draw(self, obs: Tensor) -> Array:
         player, on, off = obs.reshape(self.grid_size, self.grid_size, 3).unbind(-1)
-        return picture((on, GREEN), (off, RED), dot=(player, BLUE))  # the player must not hide a button
+        return picture(
+            (on, GREEN), (off, RED), dot=(player, BLUE)
+        )  # the player must not hide a button

@@ -1,6 +1,8 @@
-"""The one place that calls the code of a Gymnasium environment: errors in that code are reported with file and line.
+"""The one place that calls the code of a Gymnasium environment: errors in that code are reported
+with file and line.
 
-A step that does not return for long is reported, too; it is not interrupted, as it may just be slow.
+A step that does not return for long is reported, too; it is not interrupted, as it may just be
+slow.
 """
 
 from __future__ import annotations
@@ -36,7 +38,10 @@ _REWARD = 1e15  # the square of what a thousand of them sum up to is finite in s
 REWARDS = f"a finite number of at most {_REWARD:g}"
 """What a reward may be, for messages."""
 # Where the installed libraries are, Python's own, and ours.
-_LIBRARIES = tuple(str(Path(file).parent) for file in (Path(np.__file__).parent, os.__file__, Path(__file__).parent))
+_LIBRARIES = tuple(
+    str(Path(file).parent)
+    for file in (Path(np.__file__).parent, os.__file__, Path(__file__).parent)
+)
 
 Place = tuple[str, int]
 """(file, line)."""
@@ -45,8 +50,9 @@ Place = tuple[str, int]
 class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordConstructorArgs):
     """An environment within its time limit of ``horizon`` steps, its observations as vectors.
 
-    RolloutError where it raises or calls ``sys.exit``, or breaks Gymnasium's interface: a reward or an observation that is not
-    finite in single precision (in which all is stored), an observation of another shape, return values of the old Gym.
+    RolloutError where it raises or calls ``sys.exit``, or breaks Gymnasium's interface: a reward or
+    an observation that is not finite in single precision (in which all is stored), an observation
+    of another shape, return values of the old Gym.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any], gamename: str, horizon: int):
@@ -60,7 +66,9 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordCo
             self.observation_space = flat_space(self._space)
         self._shape = self.observation_space.shape
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         self.seed, self.length = episode_seed(seed), 0
         options = reset_options(options)
         WATCH.enter(self)
@@ -84,9 +92,16 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordCo
             WATCH.env = None
         try:
             obs, reward, terminated, truncated, info = outcome
-            right = self._space is None and obs.shape == self._shape and math.isfinite(reward) and type(info) is dict
+            right = (
+                self._space is None
+                and obs.shape == self._shape
+                and math.isfinite(reward)
+                and type(info) is dict
+            )
             right = right and type(terminated) in _TRUTHS and type(truncated) in _TRUTHS
-            right = right and abs(reward) <= _REWARD and obs.dtype.kind in "biuf" and _all_finite(obs)
+            right = (
+                right and abs(reward) <= _REWARD and obs.dtype.kind in "biuf" and _all_finite(obs)
+            )
         except (AttributeError, OverflowError, TypeError, ValueError):
             right = False
         if not right:
@@ -100,7 +115,10 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordCo
         except (Exception, SystemExit) as error:
             raise self._raised("render", error) from error
         if self.render_mode == "rgb_array" and not _is_picture(frame):
-            raise self._wrong("render", f"gave {_form(frame)}, expected a picture: an array of uint8 [height, width, 3]")
+            raise self._wrong(
+                "render",
+                f"gave {_form(frame)}, expected a picture: an array of uint8 [height, width, 3]",
+            )
         return frame
 
     def close(self) -> None:
@@ -110,7 +128,9 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordCo
             raise self._raised("close", error) from error
 
     def _judged(self, outcome: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """A step's answer that is unusual, e.g. a list as the observation; RolloutError where it is wrong."""
+        """A step's answer that is unusual, e.g. a list as the observation; RolloutError where it
+        is wrong.
+        """
         if not isinstance(outcome, tuple) or len(outcome) != 5:
             raise self._wrong("step", f"returned {_form(outcome)}, expected {_STEP}")
         obs, reward, terminated, truncated, info = outcome
@@ -118,7 +138,10 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordCo
             raise self._wrong("step", f"gave the reward {shown(reward)}, expected {REWARDS}")
         if not isinstance(info, dict):
             raise self._wrong("step", f"gave the info {shown(info)}, expected a dict")
-        ends = [self._truth(name, end) for name, end in (("terminated", terminated), ("truncated", truncated))]
+        ends = [
+            self._truth(name, end)
+            for name, end in (("terminated", terminated), ("truncated", truncated))
+        ]
         return self._observation("step", obs), number, ends[0], ends[1], info
 
     def _truth(self, name: str, end: Any) -> bool:
@@ -136,24 +159,36 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordCo
             try:
                 flat = flattened(self._space, obs)
             except ValueError:
-                raise self._wrong(call, f"gave the observation {shown(obs)}, which is not in {shown(self._space)}") from None
+                raise self._wrong(
+                    call, f"gave the observation {shown(obs)}, which is not in {shown(self._space)}"
+                ) from None
             return self._finite(call, flat, obs)
         try:
             found = np.asarray(obs)
         except ValueError:  # lists of different lengths
-            raise self._wrong(call, f"gave the observation {shown(obs)}, which is no array") from None
+            raise self._wrong(
+                call, f"gave the observation {shown(obs)}, which is no array"
+            ) from None
         if not is_numbers(found, self._shape):
             numbers = "" if found.dtype.kind in "biuf" else f" of {found.dtype}"
-            raise self._wrong(call, f"gave an observation of shape {found.shape}{numbers}, its space says {self._shape} numbers")
+            raise self._wrong(
+                call,
+                f"gave an observation of shape {found.shape}{numbers}, its space says "
+                f"{self._shape} numbers",
+            )
         return self._finite(call, found, obs)
 
     def _finite(self, call: str, numbers: Array, obs: Any) -> Array:
         if not _all_finite(numbers):
-            raise self._wrong(call, f"gave the observation {shown(obs)}, expected finite numbers{_PRECISION}")
+            raise self._wrong(
+                call, f"gave the observation {shown(obs)}, expected finite numbers{_PRECISION}"
+            )
         return numbers
 
     def _wrong(self, call: str, what: str) -> RolloutError:
-        return RolloutError(f"{call}() {what} -- from {self._where(definition(type(self.env.unwrapped), call))}")
+        return RolloutError(
+            f"{call}() {what} -- from {self._where(definition(type(self.env.unwrapped), call))}"
+        )
 
     def _raised(self, call: str, error: BaseException) -> RolloutError:
         place = self._own_place(frames_of(error), call)
@@ -165,23 +200,33 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordCo
 
     def _where(self, place: Place) -> str:
         name, (file, line) = type(self.env.unwrapped).__name__, place
-        return f"{name} at {file}:{line} (gamename {self.gamename}, seed {self.seed}, step {self.length})"
+        return (
+            f"{name} at {file}:{line} (gamename {self.gamename}, seed {self.seed}, step "
+            f"{self.length})"
+        )
 
     def stuck(self, frame: FrameType | None, seconds: float) -> str:
         """The line about a call that has not returned for so long; frame: where it is."""
         frames = [(each.f_code.co_filename, line) for each, line in traceback.walk_stack(frame)]
         place = self._own_place(frames[::-1], "step")
-        return f"no answer for {seconds:.0f} s from {self._where(place)}: waiting for it; Ctrl-C twice leaves"
+        return (
+            f"no answer for {seconds:.0f} s from {self._where(place)}: waiting for it; Ctrl-C "
+            "twice leaves"
+        )
 
 
 def reward_number(reward: Any) -> float | None:
-    """A reward as a number, also of an array or tensor of one; None where it is no number, or none that is taken."""
+    """A reward as a number, also of an array or tensor of one; None where it is no number, or
+    none that is taken.
+    """
     number = one_number(reward)
     return number if number is not None and abs(number) <= _REWARD else None
 
 
 def _all_finite(numbers: Array) -> bool:
-    """Whether a vector is finite in single precision; for a short one its 2-norm, which takes less time, mostly decides."""
+    """Whether a vector is finite in single precision; for a short one its 2-norm, which takes
+    less time, mostly decides.
+    """
     if numbers.size <= _SHORT and math.hypot(*numbers.tolist()) <= _LARGEST:
         return True
     with np.errstate(over="ignore"):
@@ -204,7 +249,9 @@ def located(error: BaseException) -> str:
 
 
 def own_place(frames: Sequence[Place], own: str = "") -> Place | None:
-    """The innermost of the frames (outermost first) that is in the file ``own``, else in a file that is no library's."""
+    """The innermost of the frames (outermost first) that is in the file ``own``, else in a file
+    that is no library's.
+    """
     in_own_file = [place for place in frames if place[0] == own]
     others = [place for place in frames if not place[0].startswith((*_LIBRARIES, "<"))]
     return next(iter((in_own_file or others)[::-1]), None)
@@ -212,7 +259,9 @@ def own_place(frames: Sequence[Place], own: str = "") -> Place | None:
 
 def frames_of(error: BaseException) -> list[Place]:
     """Where an exception came through, outermost first."""
-    return [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    return [
+        (frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)
+    ]
 
 
 def definition(kind: type, call: str) -> Place:
@@ -223,7 +272,12 @@ def definition(kind: type, call: str) -> Place:
 
 def _is_picture(frame: Any) -> bool:
     """Also one with transparency."""
-    return isinstance(frame, np.ndarray) and frame.dtype == np.uint8 and frame.ndim == 3 and frame.shape[2] in (3, 4)
+    return (
+        isinstance(frame, np.ndarray)
+        and frame.dtype == np.uint8
+        and frame.ndim == 3
+        and frame.shape[2] in (3, 4)
+    )
 
 
 def _form(outcome: Any) -> str:
@@ -233,7 +287,9 @@ def _form(outcome: Any) -> str:
 
 
 class _Watch:
-    """Says when an environment has been in one call for long. env: the one that is in a call now."""
+    """Says when an environment has been in one call for long. env: the one that is in a call
+    now.
+    """
 
     def __init__(self, patience: float):
         self.patience = patience

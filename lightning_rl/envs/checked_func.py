@@ -1,4 +1,6 @@
-"""The one place that calls the code of a user's ``FuncEnv``: mistakes in it are named by file and line."""
+"""The one place that calls the code of a user's ``FuncEnv``: mistakes in it are named by file
+and line.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,9 @@ from lightning_rl.envs.spec import EnvSpec
 class CheckedFunc(FuncEnv):
     """A user's environment.
 
-    RolloutError where it raises, or returns what ``FuncEnv`` does not allow: another shape or dtype, numbers that are not finite,
-    observations other than 0 and 1 although ``binary_obs``. On a GPU only shapes and dtypes are checked: reading numbers would
-    wait for the device.
+    RolloutError where it raises, or returns what ``FuncEnv`` does not allow: another shape or
+    dtype, numbers that are not finite, observations other than 0 and 1 although ``binary_obs``. On
+    a GPU only shapes and dtypes are checked: reading numbers would wait for the device.
     """
 
     def __init__(self, env: FuncEnv, gamename: str):
@@ -32,7 +34,11 @@ class CheckedFunc(FuncEnv):
 
     def reset(self, noise: Tensor) -> State:
         state = self._call("reset", noise)
-        if not isinstance(state, Tensor) or state.shape[:-1] != noise.shape[:-1] or state.dim() == 0:
+        if (
+            not isinstance(state, Tensor)
+            or state.shape[:-1] != noise.shape[:-1]
+            or state.dim() == 0
+        ):
             raise self._wrong("reset", "states", state, [*noise.shape[:-1], "S"])
         return state
 
@@ -71,24 +77,40 @@ class CheckedFunc(FuncEnv):
             return getattr(self.env, call)(*inputs)
         except (Exception, SystemExit) as error:
             place = own_place(frames_of(error)) or definition(type(self.env), call)
-            raise RolloutError(f"{described(error)} -- raised in {call}() of {self._where(*place)}") from error
+            raise RolloutError(
+                f"{described(error)} -- raised in {call}() of {self._where(*place)}"
+            ) from error
 
     def _check_obs(self, call: str, obs: Any, batch: Sequence[int]) -> None:
         self._check(call, "observations", obs, (*batch, self.obs_size), torch.float32)
-        if self.binary_obs and obs.device.type == "cpu" and not bool(((obs == 0) | (obs == 1)).all()):
+        if (
+            self.binary_obs
+            and obs.device.type == "cpu"
+            and not bool(((obs == 0) | (obs == 1)).all())
+        ):
             other = obs[(obs != 0) & (obs != 1)][0].item()
-            raise self._wrong(call, "an observation with", other, "bits, as its binary_obs says: 0 and 1")
+            raise self._wrong(
+                call, "an observation with", other, "bits, as its binary_obs says: 0 and 1"
+            )
 
-    def _check(self, call: str, what: str, found: Any, shape: Sequence[int], dtype: torch.dtype) -> None:
+    def _check(
+        self, call: str, what: str, found: Any, shape: Sequence[int], dtype: torch.dtype
+    ) -> None:
         if not isinstance(found, Tensor) or found.shape != shape or found.dtype != dtype:
-            raise self._wrong(call, what, found, f"{str(dtype).removeprefix('torch.')} {list(shape)}")
+            raise self._wrong(
+                call, what, found, f"{str(dtype).removeprefix('torch.')} {list(shape)}"
+            )
         known = found.is_floating_point() and found.device.type == "cpu"
-        if known and not math.isfinite(float(found.sum())) and not bool(found.isfinite().all()):  # a sum takes half the time
+        if (
+            known and not math.isfinite(float(found.sum())) and not bool(found.isfinite().all())
+        ):  # a sum takes half the time
             raise self._wrong(call, what, found[~found.isfinite()][0].item(), "finite numbers")
 
     def _wrong(self, call: str, what: str, found: Any, expected: object) -> RolloutError:
         where = self._where(*definition(type(self.env), call))
-        return RolloutError(f"{call}() gave {what} {describe(found)}, expected {expected} -- from {where}")
+        return RolloutError(
+            f"{call}() gave {what} {describe(found)}, expected {expected} -- from {where}"
+        )
 
     def _where(self, file: str, line: int) -> str:
         return f"{type(self.env).__name__} at {file}:{line} (gamename {self.gamename})"

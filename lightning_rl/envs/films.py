@@ -1,4 +1,6 @@
-"""Films of episodes: what an environment draws, and below it what was asked for, the step, and the return so far."""
+"""Films of episodes: what an environment draws, and below it what was asked for, the step, and
+the return so far.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,10 @@ _PAPER, _INK = (24, 28, 38), (238, 241, 247)
 class Story:
     """What is asked of an episode.
 
-    names, command: the first command, empty for a policy that takes none; rule: the command after a step, None: it stays.
-    asked: what to show instead of the command, e.g. the return that a calibrated policy was asked for.
+    names, command: the first command, empty for a policy that takes none; rule: the command after a
+    step, None: it stays.
+    asked: what to show instead of the command, e.g. the return that a calibrated policy was asked
+    for.
     """
 
     names: Sequence[str] = ()
@@ -70,13 +74,23 @@ class Filmed(gymnasium.Wrapper[Any, Any, Any, Any]):
     def _draw(self) -> None:
         asked = self.story.asked
         if asked is None:
-            asked = ", ".join(f"{name} {value:.4g}" for name, value in zip(self.story.names, self._command[0], strict=False))
+            asked = ", ".join(
+                f"{name} {value:.4g}"
+                for name, value in zip(self.story.names, self._command[0], strict=False)
+            )
         parts = [f"asked: {asked}"] if asked else []
-        self.show(captioned(np.asarray(self.env.render()), [*parts, f"step {self._steps}", f"return so far {self._return:.2f}"]))
+        self.show(
+            captioned(
+                np.asarray(self.env.render()),
+                [*parts, f"step {self._steps}", f"return so far {self._return:.2f}"],
+            )
+        )
 
 
 def captioned(frame: Array, parts: Sequence[str]) -> Array:
-    """A frame uint8 ``[height, width, 3]`` above a line of text, both sides even, small frames magnified."""
+    """A frame uint8 ``[height, width, 3]`` above a line of text, both sides even, small frames
+    magnified.
+    """
     times = max(1, -(-_NARROWEST // frame.shape[1]))
     frame = frame.repeat(times, axis=0).repeat(times, axis=1)
     height, width = frame.shape[0] & ~1, frame.shape[1] & ~1
@@ -84,16 +98,24 @@ def captioned(frame: Array, parts: Sequence[str]) -> Array:
     page = Image.new("RGB", (width, height + 2 * size), _PAPER)
     page.paste(Image.fromarray(frame[:height, :width]))
     font = ImageFont.load_default(size)
-    ImageDraw.Draw(page).text((size * 0.6, height + size), "   ".join(parts), fill=_INK, font=font, anchor="lm")
+    ImageDraw.Draw(page).text(
+        (size * 0.6, height + size), "   ".join(parts), fill=_INK, font=font, anchor="lm"
+    )
     return np.asarray(page)
 
 
 @contextlib.contextmanager
 def shown_env(spec: EnvSpec, story: Story, show: Callable[[Array], None]) -> Iterator[Filmed]:
     """An environment that gives ``show`` its frames; needs no display."""
-    if sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():  # macOS has neither
-        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # pygame asks for a display unless told otherwise
-        os.environ.setdefault("MUJOCO_GL", "egl")  # or MuJoCo aborts the process when it finds no display
+    if (
+        sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()
+    ):  # macOS has neither
+        os.environ.setdefault(
+            "SDL_VIDEODRIVER", "dummy"
+        )  # pygame asks for a display unless told otherwise
+        os.environ.setdefault(
+            "MUJOCO_GL", "egl"
+        )  # or MuJoCo aborts the process when it finds no display
     env = Filmed(rollout_env(spec, render=True), story, show)
     try:
         yield env
@@ -103,19 +125,31 @@ def shown_env(spec: EnvSpec, story: Story, show: Callable[[Array], None]) -> Ite
 
 @contextlib.contextmanager
 def filming_env(spec: EnvSpec, path: Path, story: Story | None = None) -> Iterator[Filmed]:
-    """An environment whose episodes are encoded as they are played, and written to ``path`` (mp4) on leaving."""
+    """An environment whose episodes are encoded as they are played, and written to ``path``
+    (mp4) on leaving.
+    """
     writer: Any = None
     size: tuple[int, ...] = ()
 
     def show(frame: Array) -> None:
         nonlocal writer, size
         if writer is None:
-            os.environ["PYTHON_DOTENV_DISABLED"] = "1"  # or moviepy takes the program that encodes from any .env above it
-            from moviepy.video.io.ffmpeg_writer import FFMPEG_VideoWriter  # seconds of imports, for films alone
+            os.environ["PYTHON_DOTENV_DISABLED"] = (
+                "1"  # or moviepy takes the program that encodes from any .env above it
+            )
+            from moviepy.video.io.ffmpeg_writer import (
+                FFMPEG_VideoWriter,
+            )  # seconds of imports, for films alone
 
-            writer, size = encoding.enter_context(FFMPEG_VideoWriter(film, frame.shape[1::-1], env.fps)), frame.shape
+            writer, size = (
+                encoding.enter_context(FFMPEG_VideoWriter(film, frame.shape[1::-1], env.fps)),
+                frame.shape,
+            )
         if frame.shape != size:  # the encoder takes bytes
-            raise ValueError(f"a film has frames of one size, but there are some of {size} and {frame.shape}; draw all alike")
+            raise ValueError(
+                f"a film has frames of one size, but there are some of {size} and {frame.shape}; "
+                "draw all alike"
+            )
         writer.write_frame(frame)
 
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as encoding:

@@ -1,8 +1,8 @@
 """Environments as functions: batched tensors in, batched tensors out, state and noise explicit.
 
-Leading dimensions ``[...]`` are any (members, episodes, both); every environment treats their elements independently. Time
-limits are the roll-out loop's job. Actions are int64 ``[...]``, or float ``[..., A]`` in units where the box is
-[-1, 1], clipped to it.
+Leading dimensions ``[...]`` are any (members, episodes, both); every environment treats their
+elements independently. Time limits are the roll-out loop's job. Actions are int64 ``[...]``, or
+float ``[..., A]`` in units where the box is [-1, 1], clipped to it.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ State = Tensor
 
 
 class Step(NamedTuple):
-    """What one step gives: the next state ``[..., S]`` and its observation ``[..., O]``, reward and terminated ``[...]``.
+    """What one step gives: the next state ``[..., S]`` and its observation ``[..., O]``, reward and
+    terminated ``[...]``.
 
-    continuation ``[...]``: of learned environments, how likely the episode goes on; None: 0 where terminated, else 1.
+    continuation ``[...]``: of learned environments, how likely the episode goes on; None: 0 where
+    terminated, else 1.
     """
 
     state: State
@@ -41,9 +43,11 @@ class FuncEnv(ABC):
     """An environment as pure functions of explicit state and noise; the object itself has no state.
 
     obs_low, obs_high: bounds of the observations, ``O`` each.
-    reset_noise_size, step_noise_size: how many numbers of uniform noise in [0, 1) a reset and a step take.
+    reset_noise_size, step_noise_size: how many numbers of uniform noise in [0, 1) a reset and a
+    step take.
     episodic: episodes end by themselves; where not, what counts is the reward per step.
-    binary_obs: observations are bits. small_state: states are whole numbers that fit int16. drawable: ``draw`` gives pictures.
+    binary_obs: observations are bits. small_state: states are whole numbers that fit int16.
+    drawable: ``draw`` gives pictures.
     """
 
     obs_low: tuple[float, ...]
@@ -74,9 +78,13 @@ class FuncEnv(ABC):
         """One step from ``state`` for uniform noise ``[..., step_noise_size]``."""
 
     def fault(self, state: State, obs: Tensor) -> str | None:
-        """Why a run cannot be resumed from states ``[N, S]`` with observations ``[N, O]``; None where it can."""
+        """Why a run cannot be resumed from states ``[N, S]`` with observations ``[N, O]``; None
+        where it can.
+        """
         shape, size = state.shape[:-1], self.action_size
-        action = torch.zeros(*shape, size) if self.continuous else torch.zeros(shape, dtype=torch.int64)
+        action = (
+            torch.zeros(*shape, size) if self.continuous else torch.zeros(shape, dtype=torch.int64)
+        )
         try:
             same = torch.equal(self.observe(state), obs)
             self.step(state, action, torch.zeros(*shape, self.step_noise_size))
@@ -85,11 +93,15 @@ class FuncEnv(ABC):
         return None if same else "observations that are not those of the states"
 
     def draw(self, obs: Tensor) -> Array:
-        """A picture uint8 ``[height, width, 3]`` of one observation ``[O]``, which may also be a model's: bits in 0 .. 1."""
+        """A picture uint8 ``[height, width, 3]`` of one observation ``[O]``, which may also be a
+        model's: bits in 0 .. 1.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no picture")
 
     def keep(self, rows: Tensor) -> FuncEnv:
-        """The environment for the members ``rows`` ``[M]`` alone; learned ones have parameters for each member."""
+        """The environment for the members ``rows`` ``[M]`` alone; learned ones have parameters
+        for each member.
+        """
         return self
 
     def to(self, device: torch.device) -> FuncEnv:
@@ -114,7 +126,9 @@ def is_func_env(make: object) -> bool:
 
 
 class FuncGymEnv(gymnasium.Env[Any, Any]):
-    """A ``FuncEnv`` as Gymnasium has environments; time limits come from ``max_episode_steps`` at registration, as for all."""
+    """A ``FuncEnv`` as Gymnasium has environments; time limits come from ``max_episode_steps``
+    at registration, as for all.
+    """
 
     def __init__(self, env: FuncEnv, render_mode: str | None = None):
         self.env, self.render_mode = env, render_mode
@@ -128,9 +142,15 @@ class FuncGymEnv(gymnasium.Env[Any, Any]):
         self.state: State | None = None
 
     def _noise(self, size: int) -> torch.Tensor:
-        return torch.from_numpy(self.np_random.random(size, dtype=np.float32)) if size else torch.empty(0)
+        return (
+            torch.from_numpy(self.np_random.random(size, dtype=np.float32))
+            if size
+            else torch.empty(0)
+        )
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[FloatArray, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[FloatArray, dict[str, Any]]:
         super().reset(seed=episode_seed(seed), options=reset_options(options))
         self.state = self.env.reset(self._noise(self.env.reset_noise_size))
         return self.env.observe(self.state).numpy().copy(), {}

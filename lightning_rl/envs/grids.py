@@ -20,8 +20,13 @@ MAZE_MOVES = ((-1, 0), (0, -1), (1, 0), (0, 1))
 
 
 def neighbours(height: int, width: int, moves: Sequence[tuple[int, int]]) -> Tensor:
-    """The cell ``[cells, moves]`` that each move (rows, columns) leads to; ``cells`` where that is off the grid."""
-    row, column = torch.arange(height).repeat_interleave(width)[:, None], torch.arange(width).repeat(height)[:, None]
+    """The cell ``[cells, moves]`` that each move (rows, columns) leads to; ``cells`` where that
+    is off the grid.
+    """
+    row, column = (
+        torch.arange(height).repeat_interleave(width)[:, None],
+        torch.arange(width).repeat(height)[:, None],
+    )
     down, right = torch.tensor(moves).unbind(1)
     row, column = row + down, column + right
     inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
@@ -29,17 +34,21 @@ def neighbours(height: int, width: int, moves: Sequence[tuple[int, int]]) -> Ten
 
 
 def moved(size: int) -> Tensor:
-    """The cell ``[cells, 5]`` that each action (0 stay, 1 up, 2 left, 3 down, 4 right) leads to without walls."""
+    """The cell ``[cells, 5]`` that each action (0 stay, 1 up, 2 left, 3 down, 4 right) leads to
+    without walls.
+    """
     here = torch.arange(size * size).unsqueeze(1)
     around = neighbours(size, size, MAZE_MOVES)
     return torch.cat([here, torch.where(around < size * size, around, here)], dim=1)
 
 
 class GridWorld(FuncEnv):
-    """A deterministic grid world drawn in text: ``S`` start, ``G`` goal, ``O`` hole, ``#`` wall, ``.`` empty.
+    """A deterministic grid world drawn in text: ``S`` start, ``G`` goal, ``O`` hole, ``#`` wall,
+    ``.`` empty.
 
-    Actions: 0 right, 1 left, 2 down, 3 up; a move off the board or into a wall stays. The reward is that of the cell
-    reached; goal and hole terminate. state: the cell's index, row * columns + column, int64 ``[..., 1]``; obs: one-hot.
+    Actions: 0 right, 1 left, 2 down, 3 up; a move off the board or into a wall stays. The reward is
+    that of the cell reached; goal and hole terminate. state: the cell's index, row * columns +
+    column, int64 ``[..., 1]``; obs: one-hot.
     cells: the letters, row by row.
     """
 
@@ -54,15 +63,24 @@ class GridWorld(FuncEnv):
             raise ValueError(f"a grid world is a rectangle with one start, got {list(rows)}")
         self.cells, self.start = cells, flat.index("S")
         self.obs_low, self.obs_high = (0.0,) * len(flat), (1.0,) * len(flat)
-        around, here = neighbours(height, width, tuple(MOVES.values())), torch.arange(len(flat))[:, None]
-        blocked = torch.tensor([*(cell == "#" for cell in flat), True])  # walls, and what is off the board
+        around, here = (
+            neighbours(height, width, tuple(MOVES.values())),
+            torch.arange(len(flat))[:, None],
+        )
+        blocked = torch.tensor(
+            [*(cell == "#" for cell in flat), True]
+        )  # walls, and what is off the board
         self._next = Constant(torch.where(blocked[around], here, around))
-        self._reward = Constant(torch.tensor([{"G": goal, "O": hole}.get(cell, cost) for cell in flat]))
+        self._reward = Constant(
+            torch.tensor([{"G": goal, "O": hole}.get(cell, cost) for cell in flat])
+        )
         self._over = Constant(torch.tensor([cell in "GO" for cell in flat]))
         self._one_hot = Constant(torch.eye(len(flat)))
 
     def reset(self, noise: Tensor) -> State:
-        return torch.full((*noise.shape[:-1], 1), self.start, dtype=torch.int64, device=noise.device)
+        return torch.full(
+            (*noise.shape[:-1], 1), self.start, dtype=torch.int64, device=noise.device
+        )
 
     def observe(self, state: State) -> Tensor:
         return torch.nn.functional.embedding(state[..., 0], self._one_hot.on(state.device))
@@ -71,18 +89,29 @@ class GridWorld(FuncEnv):
         del noise
         cell = self._next.on(state.device)[state[..., 0], action]
         after = cell.unsqueeze(-1)
-        return Step(after, self.observe(after), self._reward.on(cell.device)[cell], self._over.on(cell.device)[cell])
+        return Step(
+            after,
+            self.observe(after),
+            self._reward.on(cell.device)[cell],
+            self._over.on(cell.device)[cell],
+        )
 
     def draw(self, obs: Tensor) -> Array:
         letters = np.array(self.cells)
         wall, hole, goal = (torch.from_numpy(letters == letter) for letter in "#OG")
-        return picture((wall, WALL), (hole, RED), (goal, GREEN), dot=(obs.reshape(letters.shape), BLUE))
+        return picture(
+            (wall, WALL), (hole, RED), (goal, GREEN), dot=(obs.reshape(letters.shape), BLUE)
+        )
 
 
 def cliff() -> GridWorld:
-    """4 x 12: the optimum is 13 moves with return -12. Unlike Gymnasium's CliffWalking, falling off terminates."""
+    """4 x 12: the optimum is 13 moves with return -12. Unlike Gymnasium's CliffWalking, falling
+    off terminates.
+    """
     empty = ". " * 12
-    return GridWorld((empty, empty, empty, "S O O O O O O O O O O G"), cost=-1.0, goal=0.0, hole=-100.0)
+    return GridWorld(
+        (empty, empty, empty, "S O O O O O O O O O O G"), cost=-1.0, goal=0.0, hole=-100.0
+    )
 
 
 def room(*rows: str) -> GridWorld:
@@ -97,14 +126,19 @@ GRID_WORLDS: dict[str, Callable[[], GridWorld]] = {
     "emptyroom33": lambda: room("S . .", ". . .", ". . G"),
     "wallroom": lambda: room("S . # . .", ". . # . .", ". . . . .", ". . # . .", ". . # . G"),
     "holeroom": lambda: room("S . O . .", ". . O . .", ". . . . .", ". . O . .", ". . O . G"),
-    "holeroomlarge": lambda: room("S . O . O . .", ". . O . O . .", ". . . . . . .", ". . O . O . .", ". . O . O . G"),
-    "holeroomlargeshifted": lambda: room("S . O . . . .", ". . O . O . .", ". . O . O . .", ". . O . O . .", ". . . . O . G"),
+    "holeroomlarge": lambda: room(
+        "S . O . O . .", ". . O . O . .", ". . . . . . .", ". . O . O . .", ". . O . O . G"
+    ),
+    "holeroomlargeshifted": lambda: room(
+        "S . O . . . .", ". . O . O . .", ". . O . O . .", ". . O . O . .", ". . . . O . G"
+    ),
 }
 """The grid worlds by gamename."""
 
 
 class Bandit(FuncEnv):
-    """``arms`` Gaussian arms of standard deviation 1 whose means are a fixed shuffle of k / arms, k = 0 .. arms - 1.
+    """``arms`` Gaussian arms of standard deviation 1 whose means are a fixed shuffle of k / arms, k
+    = 0 .. arms - 1.
 
     obs: the constant 1. Never terminates; usually played for 50 pulls.
     """

@@ -19,7 +19,9 @@ from lightning_rl.envs.spec import EnvSpec, env_spec, plain_env, takes_render_mo
 
 Env = gymnasium.Env[Any, Any]
 STEPS = "lightning_rl/steps"
-"""Where ``info`` says how many steps a repeated action took: a name that no environment has for something of its own."""
+"""Where ``info`` says how many steps a repeated action took: a name that no environment has for
+something of its own.
+"""
 
 
 class SparseReturn(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
@@ -49,7 +51,9 @@ def doubled(log: Array, axis: int) -> Array:
 
 
 class RepeatAction(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """Takes each action ``repeat`` times, rewards summed, until the episode ends; ``info`` counts the steps."""
+    """Takes each action ``repeat`` times, rewards summed, until the episode ends; ``info``
+    counts the steps.
+    """
 
     def __init__(self, env: Env, repeat: int):
         RecordConstructorArgs.__init__(self, repeat=repeat)
@@ -67,16 +71,19 @@ class RepeatAction(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
 
 
 def make_env(game: str | EnvSpec, render: bool = False) -> Env:
-    """The environment of a gamename, with its own action space; ``LoadedAgent.act`` gives its actions.
+    """The environment of a gamename, with its own action space; ``LoadedAgent.act`` gives its
+    actions.
 
-    Observations are vectors: Discrete ones become one-hot, others are flattened. Episodes are truncated at the horizon.
+    Observations are vectors: Discrete ones become one-hot, others are flattened. Episodes are
+    truncated at the horizon.
 
     Args:
         game: A gamename, see ``env_spec``, or the facts of an environment.
         render: ``env.render()`` gives RGB pictures; no display is needed.
 
     Returns:
-        The environment. What its code does wrong is raised as a ``UserError`` with the file and line of that code.
+        The environment. What its code does wrong is raised as a ``UserError`` with the file and
+        line of that code.
 
     Raises:
         UserError: The gamename is unknown, or the environment cannot be made.
@@ -87,7 +94,9 @@ def make_env(game: str | EnvSpec, render: bool = False) -> Env:
 
 
 def rollout_env(spec: EnvSpec, render: bool = False) -> Env:
-    """The environment of ``make_env`` as roll-outs play in it: with the actions of policies, of ``acting_space``."""
+    """The environment of ``make_env`` as roll-outs play in it: with the actions of policies, of
+    ``acting_space``.
+    """
     env = _task(spec, render)
     own = env.action_space
     if spec.continuous or own != acting_space(own):  # policies may leave the box
@@ -99,7 +108,10 @@ def _task(spec: EnvSpec, render: bool) -> Env:
     env = plain_env(spec, **({"render_mode": "rgb_array"} if render else {}))
     if spec.action_space is not None and env.action_space != spec.action_space:
         now = f"its actions are {shown(env.action_space)} now, {shown(spec.action_space)} before"
-        raise UserError(f"gamename '{spec.gamename}' has become another environment: {now}; load the agent, or train, again")
+        raise UserError(
+            f"gamename '{spec.gamename}' has become another environment: {now}; load the agent, or "
+            "train, again"
+        )
     return CheckedEnv(env, spec.gamename, spec.horizon)
 
 
@@ -115,4 +127,8 @@ def can_film(spec: EnvSpec) -> bool:
     env = make_env(spec)
     env.close()
     modes = env.metadata.get("render_modes", ()) if isinstance(env.metadata, dict) else ()
-    return isinstance(modes, list | tuple | set) and "rgb_array" in modes and takes_render_mode(spec.env)
+    return (
+        isinstance(modes, list | tuple | set)
+        and "rgb_array" in modes
+        and takes_render_mode(spec.env)
+    )

@@ -51,11 +51,13 @@ class _Idle(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 class _Apart(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Keeps an environment apart from others in its process, and from what a vector environment cannot put together.
+    """Keeps an environment apart from others in its process, and from what a vector environment
+    cannot put together.
 
-    Of ``info`` it leaves what is used. Where the environment draws from the global generators of Python, numpy or torch, it has
-    states of its own there, seeded at each reset. To exchange them takes most of a millisecond, so it is looked at in its first
-    calls whether that is needed. alone: in a process of its own, where seeding is enough.
+    Of ``info`` it leaves what is used. Where the environment draws from the global generators of
+    Python, numpy or torch, it has states of its own there, seeded at each reset. To exchange them
+    takes most of a millisecond, so it is looked at in its first calls whether that is needed.
+    alone: in a process of its own, where seeding is enough.
     """
 
     def __init__(self, env: Env, gamename: str, info_keys: Sequence[str], alone: bool):
@@ -65,7 +67,9 @@ class _Apart(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._states: States | None = None
         self._exchanges = not alone
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         if self.alone and seed is not None:
             seed_generators(seed)
         with self._own_states(seed):
@@ -101,7 +105,8 @@ class _Apart(gymnasium.Wrapper[Any, Any, Any, Any]):
         if drawn_between(before, after):
             _DRAWS[self.kind] = True
             warnings.warn(
-                f"'{self.gamename}' draws from a global generator (random, numpy.random or torch): its state is exchanged at "
+                f"'{self.gamename}' draws from a global generator (random, numpy.random or torch): "
+                "its state is exchanged at "
                 "every step, which is slow; draw from self.np_random",
                 stacklevel=2,
             )
@@ -118,22 +123,31 @@ _DRAWS: dict[type, bool] = {}
 class GymBatch(EnvBatch):
     """Gymnasium environments of one ``EnvSpec`` through ``gymnasium.vector``.
 
-    processes: one process per environment instead of all in this one; pays where a step takes longer than about 0.1 ms.
-    A vector environment cannot shrink: with processes, the environments of finished members play on.
-    info_keys: entries of Gymnasium's info that each step gives, in this order. repeater: takes each action ``repeat`` times.
+    processes: one process per environment instead of all in this one; pays where a step takes
+    longer than about 0.1 ms. A vector environment cannot shrink: with processes, the environments
+    of finished members play on.
+    info_keys: entries of Gymnasium's info that each step gives, in this order. repeater: takes each
+    action ``repeat`` times.
     """
 
     def __init__(
-        self, spec: EnvSpec, seeds: Sequence[int], repeat: int = 1, processes: bool = False, info_keys: Sequence[str] = (),
+        self,
+        spec: EnvSpec,
+        seeds: Sequence[int],
+        repeat: int = 1,
+        processes: bool = False,
+        info_keys: Sequence[str] = (),
         repeater: Callable[[Env, int], Env] = RepeatAction,
-    ):  # fmt: skip
+    ):
         if processes:
             check_may_start("simulator processes", "use simulator=serial")
         here = os.getpid()
 
         def make() -> Env:
             if os.getpid() != here:
-                signal.signal(signal.SIGTERM, signal.SIG_DFL)  # an inherited handler would survive being terminated
+                signal.signal(
+                    signal.SIGTERM, signal.SIG_DFL
+                )  # an inherited handler would survive being terminated
                 leave_with_parent()
             return _Apart(repeater(rollout_env(spec), repeat), spec.gamename, info_keys, processes)
 
@@ -145,7 +159,9 @@ class GymBatch(EnvBatch):
         shape = self.envs.action_space.shape
         self._action = np.zeros(shape, dtype=self.envs.action_space.dtype)
         room = min(spec.horizon, _LOG_STEPS)
-        self._since = np.zeros((room, *shape), dtype=self.envs.action_space.dtype)  # actions since the reset
+        self._since = np.zeros(
+            (room, *shape), dtype=self.envs.action_space.dtype
+        )  # actions since the reset
         self._length = np.zeros(len(seeds), dtype=np.int64)  # decisions since the reset
         self._still = np.zeros(len(seeds), dtype=bool)  # environments that are no longer played
         self.obs = torch.empty(0)
@@ -203,7 +219,9 @@ class GymBatch(EnvBatch):
         return derive_seed(self._seeds[slot], "reset", self._episodes[slot]) % 2**31
 
     def _abandoned(self) -> Array:
-        """Environments of finished members whose episode has ended: the vector environment needs them reset like all others."""
+        """Environments of finished members whose episode has ended: the vector environment needs
+        them reset like all others.
+        """
         mask = self._waiting.copy()
         mask[self._slot] = False
         return mask
@@ -217,12 +235,18 @@ class GymBatch(EnvBatch):
         self._stand_still(gone)
 
     def snapshot(self) -> dict[str, Tensor]:
-        """Number of the episode and its actions so far: replaying these from the episode's seed restores the environment."""
+        """Number of the episode and its actions so far: replaying these from the episode's seed
+        restores the environment.
+        """
         length = self._length[self._slot]
         actions = np.moveaxis(self._since[: length.max(initial=0), self._slot], 1, 0).copy()
         actions[np.arange(actions.shape[1]) >= length[:, None]] = 0  # of earlier episodes
         episodes = np.array(self._episodes)[self._slot]
-        return {"episodes": torch.from_numpy(episodes), "length": torch.from_numpy(length), "actions": torch.from_numpy(actions)}
+        return {
+            "episodes": torch.from_numpy(episodes),
+            "length": torch.from_numpy(length),
+            "actions": torch.from_numpy(actions),
+        }
 
     def layout(self, members: int | str) -> Any:
         space, kind = self.envs.single_action_space, torch.from_numpy(self._since[:0]).dtype
@@ -236,7 +260,9 @@ class GymBatch(EnvBatch):
         return Also(fields, _lacking_actions)
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
-        """Plays the episodes under way again, each begun so late that all reach their present step together."""
+        """Plays the episodes under way again, each begun so late that all reach their present
+        step together.
+        """
         self._length[:] = 0
         self._length[self._slot] = state["length"].numpy()
         actions = np.moveaxis(state["actions"].numpy(), 0, 1)[: self._length.max()]
@@ -265,5 +291,8 @@ class GymBatch(EnvBatch):
 
 
 def _lacking_actions(state: Mapping[str, Tensor]) -> str | None:
-    most, there = int(state["length"].max()) if len(state["length"]) else 0, state["actions"].shape[1]
+    most, there = (
+        int(state["length"].max()) if len(state["length"]) else 0,
+        state["actions"].shape[1],
+    )
     return f"episodes of up to {most} actions, of which {there} are there" if most > there else None

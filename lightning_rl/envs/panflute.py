@@ -13,13 +13,15 @@ from lightning_rl.envs.pictures import BLUE, GREY, picture
 
 
 class PanFlute(FuncEnv):
-    """Notes that must arrive together: a note travels one bit a step, and all ends set at once pay 1.
+    """Notes that must arrive together: a note travels one bit a step, and all ends set at once pay
+    1.
 
     Pipe ``i`` of ``num_pipes`` holds ``i + 1`` bits.
-    Action ``i`` blows pipe ``i`` (there is no action that does nothing). obs, and state: the pipes' bits one after the other,
-    each from its blown end. A step that *starts* with the last bit of every pipe set pays 1. Playing pipes n-1, n-2, .., 0 in a
-    row fills all ends together, so 1 / n is the best rate; at each step all ends are set at random with probability ``1 / n^2``.
-    Never terminates.
+    Action ``i`` blows pipe ``i`` (there is no action that does nothing). obs, and state: the pipes'
+    bits one after the other, each from its blown end. A step that *starts* with the last bit of
+    every pipe set pays 1. Playing pipes n-1, n-2, .., 0 in a row fills all ends together, so 1 / n
+    is the best rate; at each step all ends are set at random with probability ``1 / n^2``. Never
+    terminates.
     """
 
     binary_obs = small_state = drawable = True
@@ -28,7 +30,10 @@ class PanFlute(FuncEnv):
 
     def __init__(self, num_pipes: int = 5):
         if num_pipes < 2:
-            raise UserError(f"a PanFlute with {num_pipes} pipes pays always; it takes 2 or more, e.g. panflute-5")
+            raise UserError(
+                f"a PanFlute with {num_pipes} pipes pays always; it takes 2 or more, e.g. "
+                "panflute-5"
+            )
         n = self.num_pipes = self.action_size = num_pipes
         bits = n * (n + 1) // 2
         self.obs_low, self.obs_high = (0.0,) * bits, (1.0,) * bits
@@ -57,5 +62,8 @@ class PanFlute(FuncEnv):
         n = self.num_pipes
         note, outside = torch.zeros(n, n), torch.ones(n, n)
         for i, pipe in enumerate(obs.split(list(range(1, n + 1)))):
-            note[i, n - 1 - i :], outside[i, n - 1 - i :] = pipe, 0  # so that the ends are in one column
+            note[i, n - 1 - i :], outside[i, n - 1 - i :] = (
+                pipe,
+                0,
+            )  # so that the ends are in one column
         return picture((note, BLUE), (outside, GREY))

@@ -18,7 +18,8 @@ PIXELS = 32
 
 
 def picture(*layers: Layer, dot: Layer | None = None) -> Array:
-    """A picture uint8 ``[height, width, 3]`` of layers, the last on top, with lines between the cells.
+    """A picture uint8 ``[height, width, 3]`` of layers, the last on top, with lines between the
+    cells.
 
     dot: a layer above them that fills the middle of a cell alone.
     """

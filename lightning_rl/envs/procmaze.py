@@ -1,4 +1,6 @@
-"""ProcMaze of Young et al. 2023 (arXiv 2211.02222), on which planning with a model pays. Cells are numbered row by row."""
+"""ProcMaze of Young et al. 2023 (arXiv 2211.02222), on which planning with a model pays. Cells
+are numbered row by row.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +16,23 @@ from lightning_rl.envs.func_env import FuncEnv, State, Step
 from lightning_rl.envs.grids import MAZE_MOVES, moved, neighbours
 from lightning_rl.envs.pictures import BLUE, GREEN, WALL, picture
 
-_CLOSED = 8  # added to the count of open neighbours of a cell that is open itself, or off the grid: it cannot be opened
+# added to the count of open neighbours of a cell that is open itself, or off the grid: it cannot be
+# opened
+_CLOSED = 8
 
 
 class ProcMaze(FuncEnv):
-    """Find the goal of a maze of ``grid_size`` x ``grid_size`` cells, a new one every episode; -1 a step.
+    """Find the goal of a maze of ``grid_size`` x ``grid_size`` cells, a new one every episode; -1 a
+    step.
 
     A move off the grid or into a wall stays.
     obs: for each cell, row by row, four bits: player, goal, wall, empty.
     state: int64 ``[..., 2 + cells]``: the player's cell, the goal's, and 1 for each open cell.
 
-    A step terminates if it *starts* on the goal, so d moves to the goal return -(d + 1). After the move the player is put
-    on the goal with probability ``0.1 / ((g + 1) ceil(g / 2) - g mod 2)``, a tenth of the inverse of the longest shortest
-    path (g: grid size), so that agents meet the goal without having to explore.
+    A step terminates if it *starts* on the goal, so d moves to the goal return -(d + 1). After the
+    move the player is put on the goal with probability ``0.1 / ((g + 1) ceil(g / 2) - g mod 2)``, a
+    tenth of the inverse of the longest shortest path (g: grid size), so that agents meet the goal
+    without having to explore.
     """
 
     action_size = 5
@@ -35,13 +41,18 @@ class ProcMaze(FuncEnv):
 
     def __init__(self, grid_size: int = 4):
         if grid_size < 2:
-            raise UserError(f"a ProcMaze of grid size {grid_size} cannot hold a maze; the smallest is 2, e.g. procmaze-2")
+            raise UserError(
+                f"a ProcMaze of grid size {grid_size} cannot hold a maze; the smallest is 2, e.g. "
+                "procmaze-2"
+            )
         self.grid_size, cells = grid_size, grid_size**2
         self.obs_low, self.obs_high = (0.0,) * (4 * cells), (1.0,) * (4 * cells)
         self.teleport = 0.1 / ((grid_size + 1) * math.ceil(grid_size / 2) - grid_size % 2)
         self.reset_noise_size, self.step_noise_size = 3 + 4 * cells, 1
         self._moved = Constant(moved(grid_size))
-        self._neighbours = Constant(neighbours(grid_size, grid_size, MAZE_MOVES))  # off the grid: a cell that is never opened
+        self._neighbours = Constant(
+            neighbours(grid_size, grid_size, MAZE_MOVES)
+        )  # off the grid: a cell that is never opened
 
     def reset(self, noise: Tensor) -> State:
         lead = noise.shape[:-1]
@@ -55,11 +66,12 @@ class ProcMaze(FuncEnv):
         return torch.cat([ends, is_open.long()], dim=-1).reshape(*lead, 2 + cells)
 
     def _grow(self, start: Tensor, priority: Tensor) -> Tensor:
-        """Open cells ``[M, cells]`` bool of mazes grown from ``start`` ``[M]``; priority ``[M, cells, 4]`` chooses directions.
+        """Open cells ``[M, cells]`` bool of mazes grown from ``start`` ``[M]``; priority ``[M,
+        cells, 4]`` chooses directions.
 
-        Depth first: from the top of the stack open a random closed neighbour whose only open neighbour this is, and push
-        it; where there is none, pop. The order of a cell's four directions is drawn beforehand, which makes the choice among
-        those that are left uniform.
+        Depth first: from the top of the stack open a random closed neighbour whose only open
+        neighbour this is, and push it; where there is none, pop. The order of a cell's four
+        directions is drawn beforehand, which makes the choice among those that are left uniform.
         """
         rows, cells = start.shape[0], self.grid_size**2
         table = self._neighbours.on(start.device)
@@ -91,7 +103,9 @@ class ProcMaze(FuncEnv):
     def observe(self, state: State) -> Tensor:
         cell = torch.arange(self.grid_size**2, device=state.device)
         is_open = state[..., 2:]
-        bits = torch.stack([state[..., :1] == cell, state[..., 1:2] == cell, is_open == 0, is_open == 1], dim=-1)
+        bits = torch.stack(
+            [state[..., :1] == cell, state[..., 1:2] == cell, is_open == 0, is_open == 1], dim=-1
+        )
         return bits.flatten(-2).to(torch.float32)
 
     def step(self, state: State, action: Tensor, noise: Tensor) -> Step:
@@ -99,7 +113,9 @@ class ProcMaze(FuncEnv):
         terminated = position == goal
         target = self._moved.on(state.device)[position, action]
         free = state.gather(-1, target.unsqueeze(-1) + 2).squeeze(-1) == 1
-        position = torch.where(noise[..., 0] < self.teleport, goal, torch.where(free, target, position))
+        position = torch.where(
+            noise[..., 0] < self.teleport, goal, torch.where(free, target, position)
+        )
         after = torch.cat([position.unsqueeze(-1), state[..., 1:]], dim=-1)
         return Step(after, self.observe(after), torch.full_like(noise[..., 0], -1.0), terminated)
 

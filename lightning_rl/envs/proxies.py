@@ -1,6 +1,8 @@
-"""Learned proxies of tasks: the environments that agents train on, and the files that hold them. As Gymnasium: ``proxy_env``.
+"""Learned proxies of tasks: the environments that agents train on, and the files that hold them. As
+Gymnasium: ``proxy_env``.
 
-A file holds plain data only: what kind of proxy, of which task, its sizes, its parameters, and how it was made.
+A file holds plain data only: what kind of proxy, of which task, its sizes, its parameters, and how
+it was made.
 """
 
 from __future__ import annotations
@@ -20,7 +22,19 @@ import torch
 from torch import Tensor
 
 from lightning_rl.core.checks import user_path
-from lightning_rl.core.contents import Count, Flag, ListOf, MismatchError, Number, OneOf, Optional, Plain, TensorOf, Text, check
+from lightning_rl.core.contents import (
+    Count,
+    Flag,
+    ListOf,
+    MismatchError,
+    Number,
+    OneOf,
+    Optional,
+    Plain,
+    TensorOf,
+    Text,
+    check,
+)
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import read_plain, write_plain
 from lightning_rl.core.gamenames import same_game
@@ -40,8 +54,10 @@ from lightning_rl.nets.members import ACTIVATIONS, ActivationName
 
 FORMAT = "lightning_rl proxy 1"
 _SHARED = {
-    "gamename": Text(NAME_BYTES), "hidden": ListOf(Count(1, WIDTH), high=LAYERS), "activation": OneOf(tuple(ACTIVATIONS)),
-}  # fmt: skip
+    "gamename": Text(NAME_BYTES),
+    "hidden": ListOf(Count(1, WIDTH), high=LAYERS),
+    "activation": OneOf(tuple(ACTIVATIONS)),
+}
 _SCORE = OneOf((-math.inf, Number()))
 _ABOUT = {  # what is used of it
     "score": Optional(_SCORE),
@@ -64,7 +80,9 @@ class Evolvable(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Proxy(ABC):
-    """A kind of proxy for a task: everything but the parameters. real_dynamics: whether agents on it play the real task."""
+    """A kind of proxy for a task: everything but the parameters. real_dynamics: whether agents
+    on it play the real task.
+    """
 
     kind: ClassVar[str]  # the name that files carry
     real_dynamics: ClassVar[bool] = False
@@ -82,16 +100,22 @@ class Proxy(ABC):
 
     @property
     def limit_terminates(self) -> bool | None:
-        """Whether agents treat that cut as a termination: the proxy's ``cap_ends``; None where the agents' config says it."""
+        """Whether agents treat that cut as a termination: the proxy's ``cap_ends``; None where
+        the agents' config says it.
+        """
         return getattr(self, "cap_ends", None)
 
     @property
     @abstractmethod
     def net(self) -> Evolvable:
-        """What the parameters of the proxy are: ``init`` gives fresh ones, ``evolved`` says which columns change."""
+        """What the parameters of the proxy are: ``init`` gives fresh ones, ``evolved`` says
+        which columns change.
+        """
 
     @abstractmethod
-    def batch(self, params: Tensor, seeds: Sequence[int], gamma: float, repeat: int = 1) -> EnvBatch:
+    def batch(
+        self, params: Tensor, seeds: Sequence[int], gamma: float, repeat: int = 1
+    ) -> EnvBatch:
         """One proxy per member, params ``[N, D]``, for agents with discount gamma."""
 
 
@@ -99,7 +123,8 @@ class Proxy(ABC):
 class SyntheticProxy(Proxy):
     """A synthetic environment.
 
-    horizon: steps after which an episode is cut. cap_ends: that cut is a termination. latent_size: see ``SyntheticNet``.
+    horizon: steps after which an episode is cut. cap_ends: that cut is a termination. latent_size:
+    see ``SyntheticNet``.
     reencode, done: see ``SyntheticEnv``; with done ``always`` the horizon is one step.
     """
 
@@ -116,21 +141,35 @@ class SyntheticProxy(Proxy):
     @staticmethod
     def settings_layout() -> dict[str, Any]:
         return {
-            **_SHARED, "latent_size": Count(0, WIDTH), "horizon": Count(1), "cap_ends": Flag(), "reencode": Flag(),
+            **_SHARED,
+            "latent_size": Count(0, WIDTH),
+            "horizon": Count(1),
+            "cap_ends": Flag(),
+            "reencode": Flag(),
             "done": OneOf(get_args(DoneKind)),
-        }  # fmt: skip
+        }
 
     @property
     def net(self) -> SyntheticNet:
         kind = OneStepNet if self.done == "always" else SyntheticNet
-        return kind(self.spec.obs_size, self.spec.action_size, self.hidden, self.activation, self.latent_size)
+        return kind(
+            self.spec.obs_size,
+            self.spec.action_size,
+            self.hidden,
+            self.activation,
+            self.latent_size,
+        )
 
     def env(self, params: Tensor) -> SyntheticEnv:
         """The environments of params ``[N, D]``."""
         kind = OneStepEnv if self.done == "always" else SyntheticEnv
-        return kind(self.net, params, _start_task(self.spec), self.spec.one_hot, self.reencode, self.done)
+        return kind(
+            self.net, params, _start_task(self.spec), self.spec.one_hot, self.reencode, self.done
+        )
 
-    def batch(self, params: Tensor, seeds: Sequence[int], gamma: float, repeat: int = 1) -> EnvBatch:
+    def batch(
+        self, params: Tensor, seeds: Sequence[int], gamma: float, repeat: int = 1
+    ) -> EnvBatch:
         return FuncBatch(self.env(params), self.horizon, seeds, repeat)
 
 
@@ -138,7 +177,8 @@ class SyntheticProxy(Proxy):
 class RewardProxy(Proxy):
     """The real task with a learned reward.
 
-    form: a name of ``REWARD_FORMS``. gamma: of the agents that it was evolved with, for potentials in the Gymnasium form.
+    form: a name of ``REWARD_FORMS``. gamma: of the agents that it was evolved with, for potentials
+    in the Gymnasium form.
     scale_states: whether networks read states in ``units`` of the task's bounds.
     """
 
@@ -153,32 +193,48 @@ class RewardProxy(Proxy):
 
     @staticmethod
     def settings_layout() -> dict[str, Any]:
-        return {**_SHARED, "form": OneOf(tuple(REWARD_FORMS)), "gamma": Number(0.0, 1.0), "scale_states": Optional(Flag())}
+        return {
+            **_SHARED,
+            "form": OneOf(tuple(REWARD_FORMS)),
+            "gamma": Number(0.0, 1.0),
+            "scale_states": Optional(Flag()),
+        }
 
     @property
     def net(self) -> RewardNet:
         if REWARD_FORMS[self.form].info and not self.info_keys:
-            raise UserError(f"reward '{self.form}' needs the info of the task, but '{self.gamename}' gives none; use a form "
-                            f"without info, or one of: {', '.join(INFO_KEYS)}")  # fmt: skip
+            raise UserError(
+                f"reward '{self.form}' needs the info of the task, but '{self.gamename}' gives "
+                "none; use a form "
+                f"without info, or one of: {', '.join(INFO_KEYS)}"
+            )
         task = _start_task(self.spec) if self.scale_states else None
         bounds = None if task is None else (task.obs_low, task.obs_high)
-        return RewardNet(self.spec.obs_size, len(self.info_keys), self.form, self.hidden, self.activation, bounds)
+        return RewardNet(
+            self.spec.obs_size, len(self.info_keys), self.form, self.hidden, self.activation, bounds
+        )
 
     @property
     def info_keys(self) -> tuple[str, ...]:
         """What the network sees of the task's info."""
         return INFO_KEYS.get(self.spec.family, ()) if REWARD_FORMS[self.form].info else ()
 
-    def batch(self, params: Tensor, seeds: Sequence[int], gamma: float, repeat: int = 1) -> EnvBatch:
+    def batch(
+        self, params: Tensor, seeds: Sequence[int], gamma: float, repeat: int = 1
+    ) -> EnvBatch:
         task = func_env(self.spec)
         if task is not None:
-            return FuncBatch(RewardEnv(self.net, params, task, gamma), self.spec.horizon, seeds, repeat)
+            return FuncBatch(
+                RewardEnv(self.net, params, task, gamma), self.spec.horizon, seeds, repeat
+            )
         return RewardBatch(self.net, params, self.spec, seeds, gamma, repeat, self.info_keys)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetProxy(Proxy):
-    """A synthetic dataset of ``num_pairs`` state-action pairs; agents that do not clone it get each as an episode of one step."""
+    """A synthetic dataset of ``num_pairs`` state-action pairs; agents that do not clone it get
+    each as an episode of one step.
+    """
 
     kind: ClassVar[str] = "SD"
     horizon: ClassVar[int] = 1
@@ -192,17 +248,23 @@ class DatasetProxy(Proxy):
 
     @property
     def net(self) -> Pairs:
-        return Pairs(self.num_pairs, self.spec.obs_size, self.spec.action_size, self.spec.continuous)
+        return Pairs(
+            self.num_pairs, self.spec.obs_size, self.spec.action_size, self.spec.continuous
+        )
 
     def env(self, params: Tensor) -> DatasetEnv:
         """The environments of params ``[N, D]``."""
         return DatasetEnv(self.net, params)
 
-    def batch(self, params: Tensor, seeds: Sequence[int], gamma: float, repeat: int = 1) -> EnvBatch:
+    def batch(
+        self, params: Tensor, seeds: Sequence[int], gamma: float, repeat: int = 1
+    ) -> EnvBatch:
         return FuncBatch(self.env(params), self.horizon, seeds, repeat)
 
 
-PROXIES: dict[str, type[Proxy]] = {kind.kind: kind for kind in (SyntheticProxy, RewardProxy, DatasetProxy)}
+PROXIES: dict[str, type[Proxy]] = {
+    kind.kind: kind for kind in (SyntheticProxy, RewardProxy, DatasetProxy)
+}
 """Kinds of proxies by the name that files carry."""
 
 
@@ -213,40 +275,68 @@ def _start_task(spec: EnvSpec) -> FuncEnv:
     if task is not None:
         return task
     env = rollout_env(spec)
-    starts = torch.stack([torch.as_tensor(np.asarray(env.reset(seed=k)[0], np.float32)) for k in range(_STARTS)])
+    starts = torch.stack(
+        [torch.as_tensor(np.asarray(env.reset(seed=k)[0], np.float32)) for k in range(_STARTS)]
+    )
     env.close()
     box = cast(gymnasium.spaces.Box, env.observation_space)
-    return StartStates(starts, spec.action_size, spec.continuous, tuple(box.low.tolist()), tuple(box.high.tolist()))
+    return StartStates(
+        starts, spec.action_size, spec.continuous, tuple(box.low.tolist()), tuple(box.high.tolist())
+    )
 
 
 def save_proxy(path: Path, proxy: Proxy, params: Tensor, about: Mapping[str, Any]) -> None:
     """Writes a proxy with params ``[D]``; about: plain data on how it was made."""
-    settings = {key: list(v) if isinstance(v, tuple) else v for key, v in dataclasses.asdict(proxy).items()}
+    settings = {
+        key: list(v) if isinstance(v, tuple) else v for key, v in dataclasses.asdict(proxy).items()
+    }
     values = {"params": params.detach().cpu().clone(), "about": dict(about)}
     write_plain(path, {"format": FORMAT, "kind": proxy.kind, "settings": settings, **values})
 
 
 def read_proxy(path: Path, gamename: str | None = None) -> tuple[Proxy, Tensor, dict[str, Any]]:
-    """(proxy, params ``[D]``, about) of a file. UserError for a file that is damaged, foreign or not of ``gamename``."""
-    content = read_plain(path, "proxy file", did_you_mean(str(path), shipped(), "shipped ones are"), PROXY_BYTES)
+    """(proxy, params ``[D]``, about) of a file. UserError for a file that is damaged, foreign or
+    not of ``gamename``.
+    """
+    content = read_plain(
+        path, "proxy file", did_you_mean(str(path), shipped(), "shipped ones are"), PROXY_BYTES
+    )
     try:
-        check(content, {"format": FORMAT, "kind": OneOf(tuple(PROXIES)), "settings": Plain(mapping=True), "params": _PARAMS,
-                        "about": Plain(mapping=True)})  # fmt: skip
+        check(
+            content,
+            {
+                "format": FORMAT,
+                "kind": OneOf(tuple(PROXIES)),
+                "settings": Plain(mapping=True),
+                "params": _PARAMS,
+                "about": Plain(mapping=True),
+            },
+        )
         known = {key: value for key, value in content["about"].items() if key in _ABOUT}
         check(known, _ABOUT, "about")
         check(content["settings"], PROXIES[content["kind"]].settings_layout(), "settings")
         given = content["settings"].items()
-        settings: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in given}
+        settings: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in given
+        }
         proxy = PROXIES[content["kind"]](**settings)
         params = content["params"]
         if len(params) != proxy.net.size:
-            raise MismatchError(f"params: {len(params):,} numbers, but a network of its settings has {proxy.net.size:,}")
+            raise MismatchError(
+                f"params: {len(params):,} numbers, but a network of its settings has "
+                f"{proxy.net.size:,}"
+            )
     except MismatchError as error:
-        raise UserError(f"'{path}' is not a proxy file of this version: {error}; use another") from error
+        raise UserError(
+            f"'{path}' is not a proxy file of this version: {error}; use another"
+        ) from error
     except UserError as error:  # its task is not known here, or gives no info
         raise UserError(f"proxy '{path}': {error}") from error
     if gamename is not None and not same_game(proxy.gamename, gamename):
-        raise UserError(f"proxy '{path}' is of gamename '{proxy.gamename}', not of '{gamename}'; use a proxy of the same task")
+        raise UserError(
+            f"proxy '{path}' is of gamename '{proxy.gamename}', not of '{gamename}'; use a proxy "
+            "of the same task"
+        )
     return proxy, params, dict(content["about"])
 
 
@@ -259,4 +349,8 @@ def proxy_path(name: str | Path) -> Path:
     """The file of a shipped proxy's name, or the path itself."""
     if isinstance(name, str) and name in shipped():
         return SHIPPED / f"{name}.pt"
-    return user_path("proxy", name, "give the path of a proxy.pt, or the name of a proxy of the package, e.g. 'SE-CartPole-v0'")
+    return user_path(
+        "proxy",
+        name,
+        "give the path of a proxy.pt, or the name of a proxy of the package, e.g. 'SE-CartPole-v0'",
+    )

@@ -1,4 +1,6 @@
-"""Learned proxies as Gymnasium environments; ``lightning_rl.gym`` has the ids of those that ship with the package."""
+"""Learned proxies as Gymnasium environments; ``lightning_rl.gym`` has the ids of those that ship
+with the package.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,13 @@ import torch
 from gymnasium.envs.registration import EnvSpec as GymSpec
 from torch import Tensor
 
-from lightning_rl.core.checks import NOT_RESET, check_render_mode, checked_gamename, episode_seed, reset_options
+from lightning_rl.core.checks import (
+    NOT_RESET,
+    check_render_mode,
+    checked_gamename,
+    episode_seed,
+    reset_options,
+)
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import OWN_IDS, folder_name
 from lightning_rl.core.modules import allow
@@ -20,7 +28,15 @@ from lightning_rl.envs.alone import Alone, AloneOneStep, AlonePairs, AloneReward
 from lightning_rl.envs.gym import Env, SparseReturn
 from lightning_rl.envs.one_step import OneStepEnv
 from lightning_rl.envs.pictures import BLUE, picture
-from lightning_rl.envs.proxies import DatasetProxy, Proxy, RewardProxy, SyntheticProxy, proxy_path, read_proxy, shipped
+from lightning_rl.envs.proxies import (
+    DatasetProxy,
+    Proxy,
+    RewardProxy,
+    SyntheticProxy,
+    proxy_path,
+    read_proxy,
+    shipped,
+)
 from lightning_rl.envs.spaces import checked_action, finite_box, flat_space, flattened, is_vector
 from lightning_rl.envs.spec import OwnHorizon, plain_env, takes_render_mode
 from lightning_rl.envs.synthetic import SyntheticEnv
@@ -33,14 +49,17 @@ _ROWS = 8  # of a picture
 class SyntheticGymEnv(gymnasium.Env[Any, Any], OwnHorizon):
     """A synthetic environment, or a dataset pair by pair, with the actions of its task.
 
-    A picture has a bar for each number of the observation, as high as that lies in the task's bounds.
+    A picture has a bar for each number of the observation, as high as that lies in the task's
+    bounds.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012  as Gymnasium declares it
     about: dict[str, Any]
     pairs: tuple[Array, ...]
 
-    def __init__(self, proxy: SyntheticProxy | DatasetProxy, params: Tensor, render_mode: str | None = None):
+    def __init__(
+        self, proxy: SyntheticProxy | DatasetProxy, params: Tensor, render_mode: str | None = None
+    ):
         check_render_mode(render_mode, self.metadata["render_modes"])
         self.proxy, self.horizon, self.render_mode = proxy, proxy.horizon, render_mode
         env, spec = proxy.env(params.unsqueeze(0)), proxy.spec
@@ -56,9 +75,14 @@ class SyntheticGymEnv(gymnasium.Env[Any, Any], OwnHorizon):
         self._state: FloatArray | None = None
         self._length = 0
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[FloatArray, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[FloatArray, dict[str, Any]]:
         super().reset(seed=episode_seed(seed), options=reset_options(options))
-        self._state, self._length = self._alone.reset(self.np_random.random(self._noise_size, dtype=np.float32)), 0
+        self._state, self._length = (
+            self._alone.reset(self.np_random.random(self._noise_size, dtype=np.float32)),
+            0,
+        )
         return self._obs(self._state), {}
 
     def step(self, action: Any) -> tuple[FloatArray, float, bool, bool, dict[str, Any]]:
@@ -67,8 +91,17 @@ class SyntheticGymEnv(gymnasium.Env[Any, Any], OwnHorizon):
         step = self._alone.step(self._state, self._acted(checked_action(self.action_space, action)))
         self._state, self._length = step.state, self._length + 1
         cut = self._length >= self.horizon
-        ended, info = bool(self.proxy.cap_ends), {} if step.continuation is None else {"continuation": step.continuation}
-        return self._obs(step.state), step.reward, step.terminated or (cut and ended), cut and not ended, info
+        ended, info = (
+            bool(self.proxy.cap_ends),
+            {} if step.continuation is None else {"continuation": step.continuation},
+        )
+        return (
+            self._obs(step.state),
+            step.reward,
+            step.terminated or (cut and ended),
+            cut and not ended,
+            info,
+        )
 
     def _obs(self, state: FloatArray) -> FloatArray:
         return self._alone.observe(state).copy()
@@ -104,8 +137,12 @@ class RewardGymEnv(gymnasium.Env[Any, Any], OwnHorizon):
     def __init__(self, proxy: RewardProxy, params: Tensor, render_mode: str | None = None):
         spec, options = proxy.spec, {} if render_mode is None else {"render_mode": render_mode}
         plain = plain_env(spec)
-        check_render_mode(render_mode, plain.metadata["render_modes"] if takes_render_mode(spec.env) else ())
-        task: Env = gymnasium.wrappers.TimeLimit(plain_env(spec, **options) if options else plain, spec.horizon)
+        check_render_mode(
+            render_mode, plain.metadata["render_modes"] if takes_render_mode(spec.env) else ()
+        )
+        task: Env = gymnasium.wrappers.TimeLimit(
+            plain_env(spec, **options) if options else plain, spec.horizon
+        )
         self.task = SparseReturn(task) if spec.sparse else task
         self.metadata, self.horizon, self.render_mode = plain.metadata, spec.horizon, render_mode
         space: Any = self.task.observation_space
@@ -115,7 +152,9 @@ class RewardGymEnv(gymnasium.Env[Any, Any], OwnHorizon):
         self._keys, self._reward = proxy.info_keys, AloneReward(proxy.net, params, proxy.gamma)
         self._seen: FloatArray | None = None
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         seed, options = episode_seed(seed), reset_options(options)
         super().reset(seed=seed)
         obs, info = self.task.reset(seed=seed, options=options)
@@ -125,14 +164,20 @@ class RewardGymEnv(gymnasium.Env[Any, Any], OwnHorizon):
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         if self._seen is None:
             raise UserError(NOT_RESET)
-        obs, reward, terminated, truncated, info = self.task.step(checked_action(self.action_space, action))
+        obs, reward, terminated, truncated, info = self.task.step(
+            checked_action(self.action_space, action)
+        )
         before, self._seen = self._seen, self._vector(obs)
         values = np.array([float(info[key]) for key in self._keys], dtype=np.float32)
         learned = self._reward(float(reward), before, self._seen, values)
         return obs, learned, terminated, truncated, {**info, "real_reward": float(reward)}
 
     def _vector(self, obs: Any) -> FloatArray:
-        return np.array(obs, np.float32) if is_vector(self.observation_space) else flattened(self.observation_space, obs)
+        return (
+            np.array(obs, np.float32)
+            if is_vector(self.observation_space)
+            else flattened(self.observation_space, obs)
+        )
 
     def render(self) -> Any:
         return self.task.render()
@@ -141,7 +186,9 @@ class RewardGymEnv(gymnasium.Env[Any, Any], OwnHorizon):
         self.task.close()
 
 
-def proxy_env(proxy: Proxy, params: Tensor, render_mode: str | None = None) -> SyntheticGymEnv | RewardGymEnv:
+def proxy_env(
+    proxy: Proxy, params: Tensor, render_mode: str | None = None
+) -> SyntheticGymEnv | RewardGymEnv:
     """One proxy, params ``[D]``, with the actions of the task."""
     if isinstance(proxy, RewardProxy):
         return RewardGymEnv(proxy, params, render_mode)
@@ -149,26 +196,34 @@ def proxy_env(proxy: Proxy, params: Tensor, render_mode: str | None = None) -> S
     return SyntheticGymEnv(proxy, params, render_mode)
 
 
-def load_proxy(path: str | Path, gamename: str | None = None, render_mode: str | None = None) -> Env:
-    """Makes a learned proxy into a Gymnasium environment with the actions of its task, and observations of the same size.
+def load_proxy(
+    path: str | Path, gamename: str | None = None, render_mode: str | None = None
+) -> Env:
+    """Makes a learned proxy into a Gymnasium environment with the actions of its task, and
+    observations of the same size.
 
-    Those of a reward network are the task's own; what a synthetic environment predicts keeps to no bounds.
+    Those of a reward network are the task's own; what a synthetic environment predicts keeps to no
+    bounds.
 
     Args:
         path: a ``proxy.pt`` file, or the name of a shipped proxy, e.g. ``SE-CartPole-v0``.
         gamename: the task that the proxy must be of; None: any.
-        render_mode: ``"rgb_array"`` for pictures: of reward networks those of the task, else bars that show the observation.
+        render_mode: ``"rgb_array"`` for pictures: of reward networks those of the task, else bars
+            that show the observation.
 
     Returns:
-        The environment. ``env.unwrapped.about`` is a dictionary on how the proxy was made; of reward networks,
-        ``info["real_reward"]`` of a step is the task's own reward; of synthetic datasets, which are played pair by pair,
-        ``env.unwrapped.pairs`` are the states ``[K, O]`` and the actions ``[K]`` or ``[K, A]``.
+        The environment. ``env.unwrapped.about`` is a dictionary on how the proxy was made; of
+        reward networks, ``info["real_reward"]`` of a step is the task's own reward; of synthetic
+        datasets, which are played pair by pair, ``env.unwrapped.pairs`` are the states ``[K, O]``
+        and the actions ``[K]`` or ``[K, A]``.
 
     Raises:
         UserError: the file is missing, damaged, hostile (nothing in it is run), or of another task.
     """
     allow(gamename)
-    proxy, params, about = read_proxy(proxy_path(path), None if gamename is None else checked_gamename(gamename))
+    proxy, params, about = read_proxy(
+        proxy_path(path), None if gamename is None else checked_gamename(gamename)
+    )
     name = str(path)
     env = proxy_env(proxy, params, render_mode)
     env.about = about
@@ -177,5 +232,11 @@ def load_proxy(path: str | Path, gamename: str | None = None, render_mode: str |
         env.pairs = tuple(each[0].numpy() for each in proxy.net.split(params[None]))
     known = name if name in shipped() else f"{proxy.kind}-{folder_name(proxy.gamename)}"
     given = {"path": name, **({} if gamename is None else {"gamename": gamename})}
-    env.spec = GymSpec(f"{OWN_IDS}{known}", f"{__name__}:load_proxy", order_enforce=False, disable_env_checker=True, kwargs=given)
+    env.spec = GymSpec(
+        f"{OWN_IDS}{known}",
+        f"{__name__}:load_proxy",
+        order_enforce=False,
+        disable_env_checker=True,
+        kwargs=given,
+    )
     return env

@@ -1,4 +1,6 @@
-"""Reward networks (arXiv 2202.02790): the real dynamics with a reward that is learned, one for each member of a population."""
+"""Reward networks (arXiv 2202.02790): the real dynamics with a reward that is learned, one for
+each member of a population.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ from lightning_rl.functional.reward_shaping import REWARD_FORMS, RewardForm, sha
 from lightning_rl.functional.scaling import units
 from lightning_rl.nets.members import ActivationName, MemberMLP
 
-INFO_KEYS: Mapping[str, tuple[str, ...]] = {"halfcheetah": ("x_position", "x_velocity", "reward_forward", "reward_ctrl")}
+INFO_KEYS: Mapping[str, tuple[str, ...]] = {
+    "halfcheetah": ("x_position", "x_velocity", "reward_forward", "reward_ctrl")
+}
 """What of Gymnasium's info a reward network may see, by gamename, in the order of its inputs."""
 
 
@@ -31,8 +35,8 @@ INFO_KEYS: Mapping[str, tuple[str, ...]] = {"halfcheetah": ("x_position", "x_vel
 class RewardNet:
     """One value of the observation, the info, or both: parameters ``[N, D]``.
 
-    form: a name of ``REWARD_FORMS``. bounds: of the observation, lower and upper ones, in whose ``units``
-    it is read; None: as it is.
+    form: a name of ``REWARD_FORMS``. bounds: of the observation, lower and upper ones, in whose
+    ``units`` it is read; None: as it is.
     """
 
     obs_size: int
@@ -48,7 +52,9 @@ class RewardNet:
 
     @functools.cached_property
     def net(self) -> MemberMLP:
-        """``native`` needs no network; it has one parameter or two so that all else goes as with the others."""
+        """``native`` needs no network; it has one parameter or two so that all else goes as with
+        the others.
+        """
         size = self.obs_size * self.rule.state + self.info_size * self.rule.info
         small = self.rule.linear or size == 0
         return MemberMLP(max(size, 1), () if small else self.hidden, 1, self.activation)
@@ -67,14 +73,28 @@ class RewardNet:
 
     def evolved(self) -> Tensor:
         """Which columns evolve ``[D]``: weights and, but for weighted sums, biases."""
-        return self.net.columns("weight") if self.rule.linear else self.net.columns("weight", "bias")
+        return (
+            self.net.columns("weight") if self.rule.linear else self.net.columns("weight", "bias")
+        )
 
     @torch.no_grad()
-    def reward(self, params: Tensor, reward: Tensor, obs: Tensor, next_obs: Tensor, info: Tensor | None, gamma: float) -> Tensor:
-        """What the agents get for a step: reward ``[N, ...]``, obs ``[N, ..., O]``, info ``[N, ..., I]`` -> ``[N, ...]``."""
+    def reward(
+        self,
+        params: Tensor,
+        reward: Tensor,
+        obs: Tensor,
+        next_obs: Tensor,
+        info: Tensor | None,
+        gamma: float,
+    ) -> Tensor:
+        """What the agents get for a step: reward ``[N, ...]``, obs ``[N, ..., O]``, info ``[N,
+        ..., I]`` -> ``[N, ...]``.
+        """
 
         def value(obs: Tensor, info: Tensor | None) -> Tensor:
-            seen = ([self._read(obs)] if self.rule.state else []) + ([info] if self.rule.info and info is not None else [])
+            seen = ([self._read(obs)] if self.rule.state else []) + (
+                [info] if self.rule.info and info is not None else []
+            )
             x = torch.cat(seen, dim=-1)
             return self.net(params, x.reshape(len(params), -1, x.shape[-1])).reshape(reward.shape)
 
@@ -92,7 +112,8 @@ class RewardNet:
 
 
 class RewardEnv(FuncEnv):
-    """A ``FuncEnv`` around a ``FuncEnv``: dynamics, termination and start states of ``real``, the reward of a network.
+    """A ``FuncEnv`` around a ``FuncEnv``: dynamics, termination and start states of ``real``, the
+    reward of a network.
 
     gamma: of the agents, for potentials.
     """
@@ -111,7 +132,9 @@ class RewardEnv(FuncEnv):
 
     def step(self, state: State, action: Tensor, noise: Tensor) -> Step:
         step = self.real.step(state, action, noise)
-        reward = self.net.reward(self.params, step.reward, self.real.observe(state), step.obs, None, self.gamma)
+        reward = self.net.reward(
+            self.params, step.reward, self.real.observe(state), step.obs, None, self.gamma
+        )
         return step._replace(reward=reward)
 
     def keep(self, rows: Tensor) -> RewardEnv:
@@ -124,7 +147,8 @@ class RewardEnv(FuncEnv):
 class RecordedRepeat(gymnasium.Wrapper[Any, Any, Any, Any]):
     """As ``RepeatAction``, with a record of every step, as a learned reward needs it.
 
-    ``info["steps"]`` ``[repeat, 1 + O + I]``: reward, next observation and the values of ``info_keys``; 0 beyond the end.
+    ``info["steps"]`` ``[repeat, 1 + O + I]``: reward, next observation and the values of
+    ``info_keys``; 0 beyond the end.
     """
 
     def __init__(self, env: Env, repeat: int, info_keys: Sequence[str]):
@@ -136,18 +160,30 @@ class RecordedRepeat(gymnasium.Wrapper[Any, Any, Any, Any]):
         steps, total, length, over = np.zeros(self.shape, np.float32), 0.0, 0, False
         while length < len(steps) and not over:
             obs, reward, terminated, truncated, info = self.env.step(action)
-            steps[length] = [float(reward), *np.asarray(obs).ravel(), *(info[key] for key in self.info_keys)]
+            steps[length] = [
+                float(reward),
+                *np.asarray(obs).ravel(),
+                *(info[key] for key in self.info_keys),
+            ]
             total, length, over = total + float(reward), length + 1, terminated or truncated
         return obs, total, terminated, truncated, {"steps": steps, STEPS: length}
 
 
 class RewardBatch(WrappedBatch):
-    """Like ``RewardEnv``, but around Gymnasium environments; repeat: each action is taken so often, learned rewards summed."""
+    """Like ``RewardEnv``, but around Gymnasium environments; repeat: each action is taken so
+    often, learned rewards summed.
+    """
 
     def __init__(
-        self, net: RewardNet, params: Tensor, spec: EnvSpec, seeds: Sequence[int], gamma: float, repeat: int = 1,
+        self,
+        net: RewardNet,
+        params: Tensor,
+        spec: EnvSpec,
+        seeds: Sequence[int],
+        gamma: float,
+        repeat: int = 1,
         info_keys: Sequence[str] = (),
-    ):  # fmt: skip
+    ):
         repeater = functools.partial(RecordedRepeat, info_keys=info_keys)
         super().__init__(GymBatch(spec, seeds, repeat, info_keys=("steps",), repeater=repeater))
         self.net, self.params, self.gamma = net, params, gamma

@@ -1,4 +1,6 @@
-"""What networks see of Gymnasium's spaces: an observation is one vector of numbers, an action an index or a vector in a box."""
+"""What networks see of Gymnasium's spaces: an observation is one vector of numbers, an action an
+index or a vector in a box.
+"""
 
 from __future__ import annotations
 
@@ -29,22 +31,31 @@ def _parts(space: Space[Any]) -> list[Space[Any]]:
 
 def _is_image(space: Space[Any]) -> bool:
     """A Box of three dimensions, or of two dimensions of bytes."""
-    return isinstance(space, spaces.Box) and (len(space.shape) >= 3 or (len(space.shape) == 2 and space.dtype == np.uint8))
+    return isinstance(space, spaces.Box) and (
+        len(space.shape) >= 3 or (len(space.shape) == 2 and space.dtype == np.uint8)
+    )
 
 
 def check_observations(env_id: str, space: Space[Any]) -> None:
-    """UserError where observations cannot be made vectors of a size that networks take: images, sequences, graphs, texts."""
+    """UserError where observations cannot be made vectors of a size that networks take: images,
+    sequences, graphs, texts.
+    """
     if any(_is_image(part) for part in _parts(space)):
         raise UserError(
-            f"the observations of {env_id} are an image, {shown(space)}; networks here take vectors: wrap it to give those"
+            f"the observations of {env_id} are an image, {shown(space)}; networks here take "
+            "vectors: wrap it to give those"
         )
     if not all(isinstance(part, _FLAT) for part in _parts(space)):
         raise UserError(
-            f"the observation space of {env_id} is {shown(space)}, which no network here takes; those that do: Box, Discrete, "
+            f"the observation space of {env_id} is {shown(space)}, which no network here takes; "
+            "those that do: Box, Discrete, "
             "MultiDiscrete, MultiBinary, and Dict and Tuple of these. Wrap the environment"
         )
     if not 1 <= (size := spaces.flatdim(space)) <= WIDTH:
-        raise UserError(f"the observations of {env_id} are {size:,} numbers; networks here take 1 to {WIDTH:,}: wrap it")
+        raise UserError(
+            f"the observations of {env_id} are {size:,} numbers; networks here take 1 to "
+            f"{WIDTH:,}: wrap it"
+        )
 
 
 _NARROWEST = 1e-30
@@ -53,19 +64,30 @@ _NARROWEST = 1e-30
 
 def check_actions(env_id: str, space: Space[Any]) -> None:
     """UserError where no policy here fits the actions."""
-    box = isinstance(space, spaces.Box) and len(space.shape) == 1 and np.issubdtype(space.dtype, np.floating)
+    box = (
+        isinstance(space, spaces.Box)
+        and len(space.shape) == 1
+        and np.issubdtype(space.dtype, np.floating)
+    )
     if not box and not isinstance(space, spaces.Discrete):
         raise UserError(
-            f"the action space of {env_id} is {shown(space)}, which no policy here fits; those that do: "
-            "Discrete (categorical policy) and Box of shape (n,) (Gaussian policy). Wrap the environment"
+            f"the action space of {env_id} is {shown(space)}, which no policy here fits; those "
+            "that do: "
+            "Discrete (categorical policy) and Box of shape (n,) (Gaussian policy). Wrap the "
+            "environment"
         )
-    if isinstance(space, spaces.Box) and not (space.is_bounded() and (space.high - space.low >= _NARROWEST).all()):
+    if isinstance(space, spaces.Box) and not (
+        space.is_bounded() and (space.high - space.low >= _NARROWEST).all()
+    ):
         raise UserError(
-            f"the action space of {env_id} is {shown(space)}, a box without bounds or width; policies act in [-1, 1], which is "
+            f"the action space of {env_id} is {shown(space)}, a box without bounds or width; "
+            "policies act in [-1, 1], which is "
             "scaled to the box: give it finite bounds"
         )
     if not 1 <= (size := spaces.flatdim(space)) <= WIDTH:
-        raise UserError(f"the actions of {env_id} are {size:,}; policies here have 1 to {WIDTH:,}: wrap it")
+        raise UserError(
+            f"the actions of {env_id} are {size:,}; policies here have 1 to {WIDTH:,}: wrap it"
+        )
 
 
 def is_vector(space: Space[Any]) -> bool:
@@ -74,9 +96,14 @@ def is_vector(space: Space[Any]) -> bool:
 
 
 def finite_box(low: Sequence[float], high: Sequence[float]) -> spaces.Box:
-    """A box in single precision that has room: without bounds it goes to the largest number, as Gymnasium recommends."""
+    """A box in single precision that has room: without bounds it goes to the largest number, as
+    Gymnasium recommends.
+    """
     most = float(np.finfo(np.float32).max)
-    lower, upper = (np.clip(np.array(bound, np.float64), -most, most).astype(np.float32) for bound in (low, high))
+    lower, upper = (
+        np.clip(np.array(bound, np.float64), -most, most).astype(np.float32)
+        for bound in (low, high)
+    )
     return spaces.Box(np.where(lower < upper, lower, upper - 1), upper, dtype=np.float32)
 
 
@@ -84,11 +111,14 @@ def flat_space(space: Space[Any]) -> spaces.Box:
     """The box of the flattened observations, single precision."""
     flat: Any = spaces.flatten_space(space)
     with np.errstate(over="ignore"):  # what single precision does not hold is unbounded
-        return spaces.Box(flat.low.astype(np.float32), flat.high.astype(np.float32), dtype=np.float32)
+        return spaces.Box(
+            flat.low.astype(np.float32), flat.high.astype(np.float32), dtype=np.float32
+        )
 
 
 def flattened(space: Space[Any], obs: Any) -> Array:
-    """An observation as a vector: Discrete one-hot from the start of its space, the parts of Dict and Tuple one after the other.
+    """An observation as a vector: Discrete one-hot from the start of its space, the parts of Dict
+    and Tuple one after the other.
 
     ValueError where it is none of the space.
     """
@@ -102,21 +132,31 @@ def flattened(space: Space[Any], obs: Any) -> Array:
 
 
 def _inside(space: Space[Any], obs: Any) -> bool:
-    """Whether all parts of an observation are of the space, but for the bounds of boxes, which few environments keep."""
+    """Whether all parts of an observation are of the space, but for the bounds of boxes, which
+    few environments keep.
+    """
     if isinstance(space, spaces.Dict):
         return all(_inside(part, obs[name]) for name, part in space.spaces.items())
     if isinstance(space, spaces.Tuple):
         return len(obs) == len(space.spaces) and all(map(_inside, space.spaces, obs))
-    return is_numbers(np.asarray(obs), space.shape) if isinstance(space, spaces.Box | spaces.MultiBinary) else space.contains(obs)
+    return (
+        is_numbers(np.asarray(obs), space.shape)
+        if isinstance(space, spaces.Box | spaces.MultiBinary)
+        else space.contains(obs)
+    )
 
 
 def is_numbers(found: Array, shape: tuple[int, ...] | None) -> bool:
-    """Whether an array has this shape, and numbers that a network can read: no texts, dates or complex ones."""
+    """Whether an array has this shape, and numbers that a network can read: no texts, dates or
+    complex ones.
+    """
     return found.shape == shape and found.dtype.kind in "biuf"
 
 
 def checked_action(space: Space[Any], action: Any) -> Any:
-    """A user's action: an index, or a vector of its box's type that may leave the box; UserError for anything else."""
+    """A user's action: an index, or a vector of its box's type that may leave the box; UserError
+    for anything else.
+    """
     if isinstance(space, spaces.Box):
         try:
             vector = np.asarray(action)
@@ -133,9 +173,15 @@ def checked_action(space: Space[Any], action: Any) -> Any:
 
 
 def acting_space(space: Space[Any]) -> Space[Any]:
-    """The actions of policies in an environment with this space: from 0 up, or in the box [-1, 1]."""
+    """The actions of policies in an environment with this space: from 0 up, or in the box [-1,
+    1].
+    """
     if isinstance(space, spaces.Box):
-        return spaces.Box(np.full(space.shape, -1, space.dtype), np.full(space.shape, 1, space.dtype), dtype=space.dtype)
+        return spaces.Box(
+            np.full(space.shape, -1, space.dtype),
+            np.full(space.shape, 1, space.dtype),
+            dtype=space.dtype,
+        )
     assert isinstance(space, spaces.Discrete)
     return spaces.Discrete(int(space.n))
 
@@ -143,8 +189,9 @@ def acting_space(space: Space[Any]) -> Space[Any]:
 class OwnAction:
     """Makes a policy's action, of ``acting_space``, one of the environment's own space.
 
-    Continuous actions are clipped to [-1, 1] and scaled to the box. Where the box does not contain what is scaled, as its edges
-    are rounded or its numbers are of another type, that is clipped to it and cast.
+    Continuous actions are clipped to [-1, 1] and scaled to the box. Where the box does not contain
+    what is scaled, as its edges are rounded or its numbers are of another type, that is clipped to
+    it and cast.
     """
 
     def __init__(self, space: Space[Any]):
@@ -162,22 +209,31 @@ class OwnAction:
         if not isinstance(self.space, spaces.Box):
             return action + int(self.space.start)  # type: ignore[attr-defined]
         own = self._in_units(action)
-        return own if self._fits else np.clip(own, self.space.low, self.space.high).astype(self.space.dtype)
+        return (
+            own
+            if self._fits
+            else np.clip(own, self.space.low, self.space.high).astype(self.space.dtype)
+        )
 
     def _in_units(self, action: Array) -> Array:
         return self._scaled(np.clip(action, self._unit.low, self._unit.high))
 
 
 def action_box_of(space: Space[Any] | None) -> list[list[float]] | None:
-    """The lower and the upper bounds of continuous actions, as a checkpoint records them; None for discrete ones."""
+    """The lower and the upper bounds of continuous actions, as a checkpoint records them; None
+    for discrete ones.
+    """
     return [space.low.tolist(), space.high.tolist()] if isinstance(space, spaces.Box) else None
 
 
 def other_box(before: Any, now: Any, gamename: str) -> str | None:
-    """Why a policy that learned in the box ``before`` cannot act in ``now``; None where it can, or no checkpoint says."""
+    """Why a policy that learned in the box ``before`` cannot act in ``now``; None where it can,
+    or no checkpoint says.
+    """
     if before is None or (isinstance(before, list) and before == now):
         return None
     return (
-        f"its actions are within {shown(before)} (lower, upper bounds), those of gamename '{gamename}' are within {shown(now)} "
+        f"its actions are within {shown(before)} (lower, upper bounds), those of gamename "
+        f"'{gamename}' are within {shown(now)} "
         "here; give the environment that box, or train anew"
     )

@@ -21,7 +21,14 @@ from gymnasium.envs.registration import registry
 import lightning_rl.gym  # noqa: F401  registers our own ids
 from lightning_rl.core.checks import checked_gamename
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.gamenames import GAMES, Game, base_name, folder_name, named_game, unknown_gamename
+from lightning_rl.core.gamenames import (
+    GAMES,
+    Game,
+    base_name,
+    folder_name,
+    named_game,
+    unknown_gamename,
+)
 from lightning_rl.core.limits import shorten, shown
 from lightning_rl.core.lines import say
 from lightning_rl.core.modules import MODULES, advice, allow, may_import
@@ -43,17 +50,21 @@ class OwnHorizon:
 class EnvSpec:
     """Facts of an environment, as the methods see it.
 
-    env: a Gymnasium id, ``module:Id-v0`` imports the module that registers it; or a function that makes the environment.
-    obs_size: numbers of an observation, flattened. action_size: number of discrete actions, or of action dimensions.
+    env: a Gymnasium id, ``module:Id-v0`` imports the module that registers it; or a function that
+    makes the environment.
+    obs_size: numbers of an observation, flattened. action_size: number of discrete actions, or of
+    action dimensions.
     horizon: time limit in steps.
-    max_return: the highest return, above which UDRL draws no commands. Infinite where it is not known.
+    max_return: the highest return, above which UDRL draws no commands. Infinite where it is not
+    known.
     solved_return: the return that the field calls solved, or None.
     min_return: the lowest return that an episode can have, or None where there is no bound.
     one_hot: exactly one number of an observation is 1, the others are 0.
     sparse: give the sum of the rewards at the last step and 0 before.
     repeat: take each action this many times, rewards summed; horizon counts all steps.
     kwargs: arguments of the environment, e.g. its size.
-    observation_space, action_space: its own, as Gymnasium makes it; None where the facts were not read from one.
+    observation_space, action_space: its own, as Gymnasium makes it; None where the facts were not
+    read from one.
     """
 
     gamename: str
@@ -68,7 +79,9 @@ class EnvSpec:
     one_hot: bool = False
     sparse: bool = False
     repeat: int = 1
-    kwargs: tuple[tuple[str, Any], ...] = field(default=(), hash=False)  # lists among them have no hash
+    kwargs: tuple[tuple[str, Any], ...] = field(
+        default=(), hash=False
+    )  # lists among them have no hash
     observation_space: gymnasium.Space[Any] | None = field(default=None, compare=False, repr=False)
     action_space: gymnasium.Space[Any] | None = field(default=None, compare=False, repr=False)
 
@@ -80,25 +93,31 @@ class EnvSpec:
 
     @property
     def family(self) -> str:
-        """The name under which configs and batched environments know it: without sizes, and one for all names of it."""
+        """The name under which configs and batched environments know it: without sizes, and one
+        for all names of it.
+        """
         return base_name(self.gamename)
 
 
 def env_spec(gamename: str) -> EnvSpec:
     """The facts of the environment that a gamename means.
 
-    Sizes, horizon and solved return come from Gymnasium's registry and from the spaces of an environment that is made for
-    it, once per process. Where neither Gymnasium nor ``register_env`` knows a horizon it is ``DEFAULT_HORIZON``, with a warning.
+    Sizes, horizon and solved return come from Gymnasium's registry and from the spaces of an
+    environment that is made for it, once per process. Where neither Gymnasium nor ``register_env``
+    knows a horizon it is ``DEFAULT_HORIZON``, with a warning.
 
     Args:
-        gamename: A name of this package (``lunarlander``, ``procmaze-6``) or of ``register_env``, or a Gymnasium id
-            (``MountainCar-v0``; ``my_package:MyEnv-v0`` imports ``my_package`` first, if ``core.modules.may_import`` it).
+        gamename: A name of this package (``lunarlander``, ``procmaze-6``) or of ``register_env``,
+            or a Gymnasium id (``MountainCar-v0``; ``my_package:MyEnv-v0`` imports ``my_package``
+            first, if ``core.modules.may_import`` it).
 
     Returns:
-        The facts; of a raw id that is the environment of a name of this package, e.g. ``CartPole-v1``, those of the name.
+        The facts; of a raw id that is the environment of a name of this package, e.g.
+        ``CartPole-v1``, those of the name.
 
     Raises:
-        UserError: The name is unknown, the environment cannot be made, or its spaces do not fit any network here.
+        UserError: The name is unknown, the environment cannot be made, or its spaces do not fit any
+            network here.
     """
     game, entry = _lookup(checked_gamename(gamename))
     sources = (GAMES.get(base_name(gamename)), None if callable(game.env) else entry)
@@ -109,11 +128,15 @@ def env_spec(gamename: str) -> EnvSpec:
 
 
 _READ: dict[str, tuple[tuple[Game | None, GymSpec | None], EnvSpec]] = {}
-"""What has been read, by gamename, with what it was read from: names and ids can be registered anew."""
+"""What has been read, by gamename, with what it was read from: names and ids can be registered
+anew.
+"""
 
 
 def solved_return(gamename: str) -> float | None:
-    """The return that the field calls solved, without making the environment; None where there is none, and for unknown names."""
+    """The return that the field calls solved, without making the environment; None where there
+    is none, and for unknown names.
+    """
     try:
         return _solved(*_lookup(gamename))
     except UserError:
@@ -126,14 +149,17 @@ def _solved(game: Game, entry: GymSpec) -> float | None:
 
 
 def _lookup(gamename: str) -> tuple[Game, GymSpec]:
-    """What this package knows of a gamename, and Gymnasium's registry entry; UserError for an unknown one."""
+    """What this package knows of a gamename, and Gymnasium's registry entry; UserError for an
+    unknown one.
+    """
     _import(gamename)  # may call register_env
     game = named_game(gamename) or Game(gamename)
     return game, _entry(gamename, game.env)
 
 
 def _import(name: str) -> None:
-    """Imports the module of a ``module:Id-v0``; UserError where it cannot be imported, or cannot have environments.
+    """Imports the module of a ``module:Id-v0``; UserError where it cannot be imported, or cannot
+    have environments.
 
     Gamenames come from checkpoints, too: a module that nobody typed is not imported.
     """
@@ -144,17 +170,29 @@ def _import(name: str) -> None:
         raise UserError(f"{where}: {module} is no module that registers environments; name yours")
     if not may_import(module):
         remedy = f"if you trust it: export {MODULES}={shorten(module)}"
-        raise UserError(f"{where}: only a file names the module '{shorten(module)}', so it is not imported; {remedy}")
+        raise UserError(
+            f"{where}: only a file names the module '{shorten(module)}', so it is not imported; "
+            f"{remedy}"
+        )
     try:
         importlib.import_module(module)
     except (Exception, SystemExit) as error:
-        if isinstance(error, ModuleNotFoundError) and error.name and f"{module}.".startswith(f"{error.name}."):
-            raise UserError(f"{where}: there is no module '{error.name}'; install it, or add its folder to PYTHONPATH") from error
+        if (
+            isinstance(error, ModuleNotFoundError)
+            and error.name
+            and f"{module}.".startswith(f"{error.name}.")
+        ):
+            raise UserError(
+                f"{where}: there is no module '{error.name}'; install it, or add its folder to "
+                "PYTHONPATH"
+            ) from error
         raise UserError(f"{where}: importing {module}: {located(error)}{advice(error)}") from error
 
 
 def _entry(gamename: str, env: str | Callable[..., Any]) -> GymSpec:
-    """Gymnasium's registry entry, after the module of a ``module:Id-v0`` is imported; one of its own for a function."""
+    """Gymnasium's registry entry, after the module of a ``module:Id-v0`` is imported; one of its
+    own for a function.
+    """
     if callable(env):
         return GymSpec(f"{folder_name(gamename)}-v0", functools.partial(_made, env))
     _import(env)
@@ -172,7 +210,9 @@ def _made(make: Callable[..., Any], render_mode: str | None = None, **kwargs: An
 
 
 def takes_render_mode(env: str | Callable[..., Any]) -> bool:
-    """Whether an environment can be asked for pictures: of functions, those that have the argument."""
+    """Whether an environment can be asked for pictures: of functions, those that have the
+    argument.
+    """
     if not callable(env) or is_func_env(env):
         return True
     parameters = inspect.signature(env).parameters.values()
@@ -187,13 +227,18 @@ def _read(gamename: str, game: Game, entry: GymSpec) -> EnvSpec:
         check_actions(entry.id, env.action_space)
         horizon = game.horizon or entry.max_episode_steps or _time_limit(env)
         one_hot = game.one_hot or isinstance(env.observation_space, gymnasium.spaces.Discrete)
-        sizes = (gymnasium.spaces.flatdim(env.observation_space), gymnasium.spaces.flatdim(env.action_space))
+        sizes = (
+            gymnasium.spaces.flatdim(env.observation_space),
+            gymnasium.spaces.flatdim(env.action_space),
+        )
         continuous = isinstance(env.action_space, gymnasium.spaces.Box)
     finally:
         try:
             env.close()
         except (Exception, SystemExit) as error:  # of the environment's own code
-            raise UserError(f"close() of '{entry.id}' for gamename '{gamename}': {located(error)}") from error
+            raise UserError(
+                f"close() of '{entry.id}' for gamename '{gamename}': {located(error)}"
+            ) from error
     if horizon is None:
         horizon = DEFAULT_HORIZON
         warnings.warn(
@@ -202,26 +247,49 @@ def _read(gamename: str, game: Game, entry: GymSpec) -> EnvSpec:
             stacklevel=3,
         )
     return EnvSpec(
-        gamename, game.env, *sizes, continuous, horizon, game.max_return, _solved(game, entry), game.min_return, one_hot,
-        sparse=game.sparse, kwargs=game.kwargs, observation_space=env.observation_space, action_space=env.action_space,
-    )  # fmt: skip
+        gamename,
+        game.env,
+        *sizes,
+        continuous,
+        horizon,
+        game.max_return,
+        _solved(game, entry),
+        game.min_return,
+        one_hot,
+        sparse=game.sparse,
+        kwargs=game.kwargs,
+        observation_space=env.observation_space,
+        action_space=env.action_space,
+    )
 
 
 def _require_spaces(gamename: str, env: gymnasium.Env[Any, Any]) -> None:
-    """UserError where the class of an environment forgets its spaces, which ``gymnasium.Env`` only declares."""
+    """UserError where the class of an environment forgets its spaces, which ``gymnasium.Env``
+    only declares.
+    """
     if not isinstance(env.metadata, dict):
         remedy = "give one, e.g. {'render_modes': []}"
-        raise UserError(f"gamename '{gamename}': its metadata {shown(env.metadata)} is no dict; {remedy}")
-    examples = {"observation_space": "gymnasium.spaces.Box(-1, 1, (4,))", "action_space": "gymnasium.spaces.Discrete(2)"}
+        raise UserError(
+            f"gamename '{gamename}': its metadata {shown(env.metadata)} is no dict; {remedy}"
+        )
+    examples = {
+        "observation_space": "gymnasium.spaces.Box(-1, 1, (4,))",
+        "action_space": "gymnasium.spaces.Discrete(2)",
+    }
     missing = [name for name in examples if getattr(env, name, None) is None]
     if missing:
         name = type(env.unwrapped).__name__
         remedy = " and ".join(f"self.{space} = {examples[space]}" for space in missing)
-        raise UserError(f"{name} (gamename '{gamename}') has no {' and no '.join(missing)}; set in its __init__, e.g., {remedy}")
+        raise UserError(
+            f"{name} (gamename '{gamename}') has no {' and no '.join(missing)}; set in its "
+            f"__init__, e.g., {remedy}"
+        )
 
 
 def _time_limit(env: gymnasium.Env[Any, Any]) -> int | None:
-    """The limit of a ``TimeLimit`` wrapper that the user's own function or class has put around it, or that a proxy has."""
+    """The limit of a ``TimeLimit`` wrapper that the user's own function or class has put around
+    it, or that a proxy has.
+    """
     while isinstance(env, gymnasium.Wrapper):
         if isinstance(env, gymnasium.wrappers.TimeLimit):
             return int(env._max_episode_steps)
@@ -230,9 +298,11 @@ def _time_limit(env: gymnasium.Env[Any, Any]) -> int | None:
 
 
 def plain_env(spec: EnvSpec, **options: Any) -> gymnasium.Env[Any, Any]:
-    """The environment of ``spec`` as Gymnasium makes it, without the time limit that Gymnasium has for it.
+    """The environment of ``spec`` as Gymnasium makes it, without the time limit that Gymnasium has
+    for it.
 
-    UserError, with the file and line in a user's code, where it cannot be made. options: further arguments.
+    UserError, with the file and line in a user's code, where it cannot be made. options: further
+    arguments.
     """
     return _make(spec.gamename, _entry(spec.gamename, spec.env), {**dict(spec.kwargs), **options})
 
@@ -248,12 +318,16 @@ def _make(gamename: str, entry: GymSpec, kwargs: dict[str, Any]) -> gymnasium.En
     except (gymnasium.error.Error, ImportError) as error:
         raise UserError(f"cannot make '{entry.id}' for gamename '{gamename}': {error}") from error
     except (Exception, SystemExit) as error:  # of the environment's own code
-        raise UserError(f"cannot make '{entry.id}' for gamename '{gamename}': {located(error)}") from error
+        raise UserError(
+            f"cannot make '{entry.id}' for gamename '{gamename}': {located(error)}"
+        ) from error
 
 
 @contextlib.contextmanager
 def _quiet_mujoco(entry: GymSpec) -> Iterator[None]:
-    """Silences MuJoCo's warnings on deprecated attributes in Gymnasium's own models, which it prints and logs at every start."""
+    """Silences MuJoCo's warnings on deprecated attributes in Gymnasium's own models, which it
+    prints and logs at every start.
+    """
     if not str(entry.entry_point).startswith("gymnasium.envs.mujoco"):
         yield
         return

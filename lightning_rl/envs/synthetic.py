@@ -1,7 +1,9 @@
-"""Synthetic environments: networks that stand in for a task (arXiv 2202.02790), one for each member of a population.
+"""Synthetic environments: networks that stand in for a task (arXiv 2202.02790), one for each member
+of a population.
 
-State, reward and done are three networks of one shape, linear and unbounded at the output, of ``[action, state]``. The
-predicted state is the next input. The raw done d ends the episode above 0.5; ``1 - d`` is also what the agent's bootstrap is
+State, reward and done are three networks of one shape, linear and unbounded at the output, of
+``[action, state]``. The predicted state is the next input. The raw done d ends the episode above
+0.5; ``1 - d`` is also what the agent's bootstrap is
 multiplied by: a discount that depends on the state and is learned.
 """
 
@@ -23,9 +25,11 @@ from lightning_rl.nets.members import ActivationName, MemberMLP
 
 @dataclass(frozen=True)
 class SyntheticNet:
-    """The heads side by side in one block ``[N, D]``: state, reward, done, and with ``latent_size`` the start state.
+    """The heads side by side in one block ``[N, D]``: state, reward, done, and with ``latent_size``
+    the start state.
 
-    latent_size: the start state is a network of so many standard normal numbers; 0: the real task gives it.
+    latent_size: the start state is a network of so many standard normal numbers; 0: the real task
+    gives it.
     """
 
     obs_size: int
@@ -41,7 +45,9 @@ class SyntheticNet:
         shapes = {"state": (size, self.obs_size), "reward": (size, 1), "done": (size, 1)}
         if self.latent_size:
             shapes["start"] = (self.latent_size, self.obs_size)
-        return {name: MemberMLP(i, self.hidden, o, self.activation) for name, (i, o) in shapes.items()}
+        return {
+            name: MemberMLP(i, self.hidden, o, self.activation) for name, (i, o) in shapes.items()
+        }
 
     @property
     def size(self) -> int:
@@ -58,16 +64,29 @@ class SyntheticNet:
 
     def split(self, params: Tensor) -> dict[str, Tensor]:
         """The block of each head."""
-        return dict(zip(self.heads, params.split([head.size for head in self.heads.values()], dim=1), strict=True))
+        return dict(
+            zip(
+                self.heads,
+                params.split([head.size for head in self.heads.values()], dim=1),
+                strict=True,
+            )
+        )
 
 
 class StartStates(FuncEnv):
-    """A task of which only its bounds and a sample ``[K, O]`` of start states are known; a reset draws one of these."""
+    """A task of which only its bounds and a sample ``[K, O]`` of start states are known; a reset
+    draws one of these.
+    """
 
     reset_noise_size = 1
 
     def __init__(
-        self, starts: Tensor, action_size: int, continuous: bool, obs_low: tuple[float, ...], obs_high: tuple[float, ...]
+        self,
+        starts: Tensor,
+        action_size: int,
+        continuous: bool,
+        obs_low: tuple[float, ...],
+        obs_high: tuple[float, ...],
     ):
         self.starts, self.action_size, self.continuous = starts, action_size, continuous
         self.obs_low, self.obs_high = obs_low, obs_high
@@ -79,26 +98,35 @@ class StartStates(FuncEnv):
         raise NotImplementedError("only the start states of this task are known")
 
     def to(self, device: torch.device) -> StartStates:
-        return StartStates(self.starts.to(device), self.action_size, self.continuous, self.obs_low, self.obs_high)
+        return StartStates(
+            self.starts.to(device), self.action_size, self.continuous, self.obs_low, self.obs_high
+        )
 
 
 DoneKind = Literal["raw", "classifier", "always"]
 
 
 class SyntheticEnv(FuncEnv):
-    """Member ``n`` of the first dimension lives in the environment with parameters ``params[n]`` ``[N, D]``.
+    """Member ``n`` of the first dimension lives in the environment with parameters ``params[n]``
+    ``[N, D]``.
 
     real: the task, for sizes and start states; its dynamics are not used.
-    one_hot: the agent sees the largest output as a one-hot vector. reencode: that vector is the environment's next input, too
-    (the earlier code fed back the raw outputs, so that what the agent sees is not Markov).
-    done: ``raw`` as above; ``classifier`` for models that are trained with a log loss: d = sigmoid(output); ``always`` is
-    ``one_step.OneStepEnv``.
+    one_hot: the agent sees the largest output as a one-hot vector. reencode: that vector is the
+    environment's next input, too (the earlier code fed back the raw outputs, so that what the agent
+    sees is not Markov).
+    done: ``raw`` as above; ``classifier`` for models that are trained with a log loss: d =
+    sigmoid(output); ``always`` is ``one_step.OneStepEnv``.
     """
 
     def __init__(
-        self, net: SyntheticNet, params: Tensor, real: FuncEnv, one_hot: bool = False, reencode: bool = False,
+        self,
+        net: SyntheticNet,
+        params: Tensor,
+        real: FuncEnv,
+        one_hot: bool = False,
+        reencode: bool = False,
         done: DoneKind = "raw",
-    ):  # fmt: skip
+    ):
         self.net, self.params, self.real = net, params, real
         self.one_hot, self.reencode, self.done = one_hot, reencode, done
         low, high = (0.0, 1.0) if one_hot else (-math.inf, math.inf)
@@ -119,14 +147,24 @@ class SyntheticEnv(FuncEnv):
         return self.real.observe(self.real.reset(noise))
 
     def observe(self, state: State) -> Tensor:
-        return F.one_hot(state.argmax(-1), state.shape[-1]).to(state.dtype) if self.one_hot else state
+        return (
+            F.one_hot(state.argmax(-1), state.shape[-1]).to(state.dtype) if self.one_hot else state
+        )
 
     @torch.no_grad()
     def step(self, state: State, action: Tensor, noise: Tensor) -> Step:
         del noise
-        act = action.clamp(-1, 1) if self.continuous else F.one_hot(action, self.action_size).to(state.dtype)
+        act = (
+            action.clamp(-1, 1)
+            if self.continuous
+            else F.one_hot(action, self.action_size).to(state.dtype)
+        )
         x = torch.cat([act, self.observe(state) if self.reencode else state], dim=-1)
-        after, reward, done = self._head("state", x), self._head("reward", x).squeeze(-1), self._head("done", x).squeeze(-1)
+        after, reward, done = (
+            self._head("state", x),
+            self._head("reward", x).squeeze(-1),
+            self._head("done", x).squeeze(-1),
+        )
         if self.done == "classifier":
             done = done.sigmoid()
         return Step(after, self.observe(after), reward, done > 0.5, 1 - done)

@@ -1,4 +1,6 @@
-"""Synthetic datasets: a handful of state-action pairs that teach a task (Lupu et al. 2024, arXiv 2406.15042)."""
+"""Synthetic datasets: a handful of state-action pairs that teach a task (Lupu et al. 2024, arXiv
+2406.15042).
+"""
 
 from __future__ import annotations
 
@@ -38,19 +40,27 @@ class Pairs:
         return torch.ones(self.size, dtype=torch.bool)
 
     def split(self, params: Tensor) -> tuple[Tensor, Tensor]:
-        """States ``[N, K, O]``, and actions ``[N, K]`` int64, or ``[N, K, A]`` within the box [-1, 1]."""
+        """States ``[N, K, O]``, and actions ``[N, K]`` int64, or ``[N, K, A]`` within the box
+        [-1, 1].
+        """
         count, size = len(params), self.num_pairs * self.obs_size
         obs = params[:, :size].reshape(count, self.num_pairs, self.obs_size)
         if self.continuous:
-            return obs, params[:, size:].reshape(count, self.num_pairs, self.action_size).clamp(-1, 1)
-        return obs, (torch.arange(self.num_pairs, device=params.device) % self.action_size).expand(count, -1)
+            return obs, params[:, size:].reshape(count, self.num_pairs, self.action_size).clamp(
+                -1, 1
+            )
+        return obs, (torch.arange(self.num_pairs, device=params.device) % self.action_size).expand(
+            count, -1
+        )
 
 
 class DatasetEnv(FuncEnv):
-    """The pairs as episodes of one step: one of the states, and a reward for doing as the pair does.
+    """The pairs as episodes of one step: one of the states, and a reward for doing as the pair
+    does.
 
-    The reward is 1 for the pair's action and else 0; of continuous actions the negative mean squared distance to it.
-    pairs ``params[n]`` ``[N, D]`` are those of member ``n``. state: the observation, then the action of the pair.
+    The reward is 1 for the pair's action and else 0; of continuous actions the negative mean
+    squared distance to it. pairs ``params[n]`` ``[N, D]`` are those of member ``n``. state: the
+    observation, then the action of the pair.
     """
 
     reset_noise_size = 1

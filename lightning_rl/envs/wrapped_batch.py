@@ -50,7 +50,9 @@ class WrappedBatch(EnvBatch):
 
 
 class FiniteActions(WrappedBatch):
-    """Another batch, in which a nan action is replaced by 0 and rewarded with nan: no nan reaches the simulator."""
+    """Another batch, in which a nan action is replaced by 0 and rewarded with nan: no nan
+    reaches the simulator.
+    """
 
     def step(self, action: Tensor) -> BatchStep:
         missing = action.isnan()
@@ -62,7 +64,9 @@ class FiniteActions(WrappedBatch):
 
 
 class CopiedBatch(WrappedBatch):
-    """Environments on the CPU for agents on ``device``: a step of all members is one copy there and one back."""
+    """Environments on the CPU for agents on ``device``: a step of all members is one copy there
+    and one back.
+    """
 
     def __init__(self, real: EnvBatch, device: torch.device):
         self.real, self.device = real, device
@@ -94,9 +98,15 @@ class CopiedBatch(WrappedBatch):
 
 
 def copied(step: BatchStep, device: torch.device) -> BatchStep:
-    """The step on another device, in a single copy through float32: whole numbers are exact up to 2**24."""
+    """The step on another device, in a single copy through float32: whole numbers are exact up
+    to 2**24.
+    """
     there = {name: value for name, value in step._asdict().items() if value is not None}
-    rows = torch.cat([value.reshape(len(value), -1).float() for value in there.values()], dim=1).to(device)
+    rows = torch.cat([value.reshape(len(value), -1).float() for value in there.values()], dim=1).to(
+        device
+    )
     columns = rows.split([value[0].numel() for value in there.values()], dim=1)
     pairs = zip(there.items(), columns, strict=True)
-    return step._replace(**{name: column.reshape(value.shape).to(value.dtype) for (name, value), column in pairs})
+    return step._replace(
+        **{name: column.reshape(value.shape).to(value.dtype) for (name, value), column in pairs}
+    )

@@ -20,18 +20,23 @@ from lightning_rl.core.workers import compute_for_small_networks, cores
 from lightning_rl.evolution.executors import Evaluate, Executor, SerialExecutor, shards, unshard
 from lightning_rl.evolution.strategies import Item, Proposal
 
-_KEEP_IDLE_MS = "60000"  # a worker takes seconds to import torch; Ray ends one that has waited for a second for its next task
+# a worker takes seconds to import torch; Ray ends one that has waited for a second for its next
+# task
+_KEEP_IDLE_MS = "60000"
 
 
 def join_cluster(address: str | None) -> bool:
-    """Joins the Ray cluster at ``address`` (``auto``: the one on this machine), or else at RAY_ADDRESS, and sends this package
-    there; without an address, a cluster is started here, on the cores that this process may use. Does nothing in a process that
-    is in a cluster already. Returns whether it has joined or started one, which the caller then has to ``leave_cluster``.
+    """Joins the Ray cluster at ``address`` (``auto``: the one on this machine), or else at
+    RAY_ADDRESS, and sends this package there; without an address, a cluster is started here, on the
+    cores that this process may use. Does nothing in a process that is in a cluster already. Returns
+    whether it has joined or started one, which the caller then has to ``leave_cluster``.
 
     UserError where no cluster answers.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # where several tasks fail of one mistake, one is reported
+    os.environ.setdefault(
+        "RAY_IGNORE_UNHANDLED_ERRORS", "1"
+    )  # where several tasks fail of one mistake, one is reported
     os.environ.setdefault("RAY_idle_worker_killing_time_threshold_ms", _KEEP_IDLE_MS)
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     import ray
@@ -40,7 +45,9 @@ def join_cluster(address: str | None) -> bool:
     _check_address(address)
     if ray.is_initialized():
         return False
-    place: dict[str, Any] = {"address": "local", "num_cpus": cores()} if address is None else {"address": address}
+    place: dict[str, Any] = (
+        {"address": "local", "num_cpus": cores()} if address is None else {"address": address}
+    )
     if address is not None or not _installed():
         place["runtime_env"] = {"py_modules": [str(Path(__file__).resolve().parent.parent)]}
     if looked_in() is not None and not place["address"].startswith("ray://"):
@@ -55,7 +62,10 @@ def join_cluster(address: str | None) -> bool:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         if address is not None:
             raise _no_answer(address, reason) from error
-        raise UserError(f"no local Ray cluster has started ({reason}); try again when the machine has less to do") from error
+        raise UserError(
+            f"no local Ray cluster has started ({reason}); try again when the machine has less to "
+            "do"
+        ) from error
     if callable(on_term) and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, on_term)  # Ray has set its own
     return True
@@ -73,10 +83,11 @@ _own_token: dict[str, str] = {}  # of the cluster that was started here, as it i
 
 
 def _make_token() -> None:
-    """The cluster that is about to be started answers only those who know this token: the processes that inherit it.
+    """The cluster that is about to be started answers only those who know this token: the processes
+    that inherit it.
 
-    Ray listens on every network of the machine, and runs whatever a client sends. Where the user has said how Ray is to
-    authenticate, that counts.
+    Ray listens on every network of the machine, and runs whatever a client sends. Where the user
+    has said how Ray is to authenticate, that counts.
     """
     if any(name.startswith("RAY_AUTH_") for name in os.environ):
         return
@@ -107,7 +118,9 @@ def _installed() -> bool:
 
 
 def _plain_job() -> Any:
-    """A job whose workers look for modules where Python does, and not, as Ray has it, in the folders of script and user, too."""
+    """A job whose workers look for modules where Python does, and not, as Ray has it, in the
+    folders of script and user, too.
+    """
     from ray.job_config import JobConfig
 
     class PlainJob(JobConfig):
@@ -131,16 +144,18 @@ def _check_address(address: str | None) -> None:
 
 def _no_answer(address: str, reason: str) -> UserError:
     return UserError(
-        f"--ray_address '{address}': no Ray cluster answers there ({reason}); give host:port of one started with "
+        f"--ray_address '{address}': no Ray cluster answers there ({reason}); give host:port of "
+        "one started with "
         "'ray start --head', or leave the flag and RAY_ADDRESS out for a local one"
     )
 
 
 class RayExecutor(Executor):
-    """Tasks on a Ray cluster, one CPU each, twice as many as there are CPUs; a local cluster is started without an address.
+    """Tasks on a Ray cluster, one CPU each, twice as many as there are CPUs; a local cluster is
+    started without an address.
 
-    Inside a trial of a search they have the CPUs that are set aside for the trial. A task that dies with its worker or its node
-    is run again by Ray, as often as it takes.
+    Inside a trial of a search they have the CPUs that are set aside for the trial. A task that dies
+    with its worker or its node is run again by Ray, as often as it takes.
     """
 
     def __init__(self, address: str | None = None):
@@ -155,14 +170,19 @@ class RayExecutor(Executor):
 
     @staticmethod
     def bundles(num_workers: int) -> list[dict[str, float]]:
-        """A CPU for each worker, on any machine; none for the trial's own process, which waits while they work."""
+        """A CPU for each worker, on any machine; none for the trial's own process, which waits
+        while they work.
+        """
         return [{}, *({"CPU": 1.0} for _ in range(max(num_workers, 1)))]
 
     def map(self, evaluate: Evaluate, proposal: Proposal, items: Sequence[Item]) -> list[Any]:
         ray = self._ray
         function, shared = ray.put(evaluate), ray.put(proposal)
         try:
-            parts = [self._task.remote(notes(), function, shared, part) for part in shards(items, 2 * self._cpus())]
+            parts = [
+                self._task.remote(notes(), function, shared, part)
+                for part in shards(items, 2 * self._cpus())
+            ]
             return unshard(ray.get(parts))
         except ray.exceptions.RayTaskError as error:
             raise error.cause from error
@@ -177,7 +197,9 @@ class RayExecutor(Executor):
             leave_cluster()
 
 
-def _evaluate(allowed: dict[str, str], evaluate: Evaluate, proposal: Proposal, items: Sequence[Item]) -> list[Any]:
+def _evaluate(
+    allowed: dict[str, str], evaluate: Evaluate, proposal: Proposal, items: Sequence[Item]
+) -> list[Any]:
     take(allowed)
     compute_for_small_networks()
     return evaluate(proposal, items)

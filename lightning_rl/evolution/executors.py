@@ -1,7 +1,9 @@
-"""Where a population is evaluated. Every executor gives the same outcomes, up to rounding, in the same order.
+"""Where a population is evaluated. Every executor gives the same outcomes, up to rounding, in the
+same order.
 
-A shard is a list of items; a function of (proposal, items) gives one plain outcome for each. Outcomes depend on seeds alone, so a
-shard can be evaluated anywhere, and again after a failure. (A stack of another size may add up in another order.)
+A shard is a list of items; a function of (proposal, items) gives one plain outcome for each.
+Outcomes depend on seeds alone, so a shard can be evaluated anywhere, and again after a failure. (A
+stack of another size may add up in another order.)
 """
 
 from __future__ import annotations
@@ -18,11 +20,15 @@ from lightning_rl.core.workers import begin_worker, check_may_start
 from lightning_rl.evolution.strategies import Item, Proposal
 
 Evaluate = Callable[[Proposal, Sequence[Item]], list[Any]]
-"""Plain outcomes, one for each item. It must be picklable for executors other than a serial one without processes."""
+"""Plain outcomes, one for each item. It must be picklable for executors other than a serial one
+without processes.
+"""
 
 
 def shards(items: Sequence[Item], count: int) -> list[list[Item]]:
-    """At most ``count`` parts of nearly equal size; neighbours, which may be of one kind of agent, go to different parts."""
+    """At most ``count`` parts of nearly equal size; neighbours, which may be of one kind of
+    agent, go to different parts.
+    """
     return [list(items[i::count]) for i in range(min(count, len(items)))]
 
 
@@ -42,7 +48,9 @@ class Executor(ABC):
     @staticmethod
     @abstractmethod
     def bundles(num_workers: int) -> list[dict[str, float]]:
-        """What a run that uses it, as a trial of a search, takes of a cluster: for its own process, then for each worker."""
+        """What a run that uses it, as a trial of a search, takes of a cluster: for its own
+        process, then for each worker.
+        """
 
     @abstractmethod
     def map(self, evaluate: Evaluate, proposal: Proposal, items: Sequence[Item]) -> list[Any]:
@@ -74,13 +82,16 @@ class SerialExecutor(Executor):
         if self._pool is None:
             check_may_start(f"num_workers {self.processes}", "give num_workers=0")
             context = multiprocessing.get_context("fork")
-            self._pool = ProcessPoolExecutor(self.processes, mp_context=context, initializer=begin_worker)
+            self._pool = ProcessPoolExecutor(
+                self.processes, mp_context=context, initializer=begin_worker
+            )
         try:
             parts = shards(items, self.processes)
             return unshard(list(self._pool.map(evaluate, [proposal] * len(parts), parts)))
         except BrokenProcessPool as error:
             raise RolloutError(
-                "an evaluating process died (out of memory?); free memory or lower --num_workers, then --resume"
+                "an evaluating process died (out of memory?); free memory or lower --num_workers, "
+                "then --resume"
             ) from error
 
     def close(self) -> None:

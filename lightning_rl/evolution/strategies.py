@@ -1,7 +1,9 @@
-"""Evolution strategies: ``ask`` for evaluations, ``tell`` their scores, which writes ``.grad``; an optimizer then steps.
+"""Evolution strategies: ``ask`` for evaluations, ``tell`` their scores, which writes ``.grad``; an
+optimizer then steps.
 
 What it proposes is small plain data that travels to wherever candidates are evaluated.
-A strategy is a module: its mean is a parameter and what it remembers are buffers, so checkpoints hold all of it.
+A strategy is a module: its mean is a parameter and what it remembers are buffers, so checkpoints
+hold all of it.
 """
 
 from __future__ import annotations
@@ -24,7 +26,14 @@ from lightning_rl.functional import evolution as es
 
 Vector = npt.NDArray[np.float32]
 
-OPTIONAL = ("step_size", "step_decay", "noise_decay", "score_transform", "weight_decay", "nes_step_size")
+OPTIONAL = (
+    "step_size",
+    "step_decay",
+    "noise_decay",
+    "score_transform",
+    "weight_decay",
+    "nes_step_size",
+)
 """Keys that not every strategy reads; ``Strategy.reads`` says which it does."""
 
 
@@ -57,23 +66,42 @@ class StrategyConfig:
     def _check_strategy(self) -> StrategyConfig:
         for key, known in (("strategy", STRATEGIES), ("score_transform", es.TRANSFORMS)):
             if getattr(self, key) not in known:
-                raise ValueError(f"{key} '{getattr(self, key)}' is unknown; choose one of: {', '.join(known)}")
+                raise ValueError(
+                    f"{key} '{getattr(self, key)}' is unknown; choose one of: {', '.join(known)}"
+                )
         kind = STRATEGIES[self.strategy]
         if self.population == 1 and (kind.compares or self.score_transform in es.NEED_TWO):
-            which = f"strategy {self.strategy}" if kind.compares else f"score_transform {self.score_transform}"
-            raise ValueError(f"population 1: {which} compares candidates with each other; use a population of 2 or more")
+            which = (
+                f"strategy {self.strategy}"
+                if kind.compares
+                else f"score_transform {self.score_transform}"
+            )
+            raise ValueError(
+                f"population 1: {which} compares candidates with each other; use a population of 2 "
+                "or more"
+            )
         if self.mirrored is not None and self.mirrored not in kind.mirrored:
             always = "never" if self.mirrored else "always"
-            raise ValueError(f"mirrored {str(self.mirrored).lower()}: the candidates of strategy {self.strategy} are {always} "
-                             "mirrored; leave the key out, or use strategy=published or snes")  # fmt: skip
-        for key, decay, adapted in (("noise_decay", self.noise_decay, "noise"), ("step_decay", self.step_decay, "steps")):
+            raise ValueError(
+                f"mirrored {str(self.mirrored).lower()}: the candidates of strategy "
+                f"{self.strategy} are {always} "
+                "mirrored; leave the key out, or use strategy=published or snes"
+            )
+        for key, decay, adapted in (
+            ("noise_decay", self.noise_decay, "noise"),
+            ("step_decay", self.step_decay, "steps"),
+        ):
             if decay != 1 and key not in kind.reads:
-                raise ValueError(f"{key} {decay}: strategy {self.strategy} adapts its {adapted} itself; use 1.0")
+                raise ValueError(
+                    f"{key} {decay}: strategy {self.strategy} adapts its {adapted} itself; use 1.0"
+                )
         return self
 
     @property
     def signs(self) -> tuple[int, ...]:
-        """Signs of the noise that is added to the mean: with mirrored candidates each draw is used twice."""
+        """Signs of the noise that is added to the mean: with mirrored candidates each draw is
+        used twice.
+        """
         mirrored = STRATEGIES[self.strategy].mirrored[0] if self.mirrored is None else self.mirrored
         return (1, -1) if mirrored else (1,)
 
@@ -83,14 +111,19 @@ class StrategyConfig:
         for key in OPTIONAL:
             readers = [name for name, strategy in STRATEGIES.items() if key in strategy.reads]
             if self.strategy not in readers:
-                found[key] = f"strategy {self.strategy} does not read it; leave it out, or use strategy={' or '.join(readers)}"
+                found[key] = (
+                    f"strategy {self.strategy} does not read it; leave it out, or use "
+                    f"strategy={' or '.join(readers)}"
+                )
         return found
 
 
 class Item(NamedTuple):
-    """One evaluation: of the candidate ``mean + sign * noise(member)``, with the random numbers ``agent`` of the generation.
+    """One evaluation: of the candidate ``mean + sign * noise(member)``, with the random numbers
+    ``agent`` of the generation.
 
-    sign 0: of the mean itself. turn: which of several kinds of agents; equal for both signs, with ``shared_agents`` for all.
+    sign 0: of the mean itself. turn: which of several kinds of agents; equal for both signs, with
+    ``shared_agents`` for all.
     """
 
     member: int
@@ -101,7 +134,9 @@ class Item(NamedTuple):
 
 @dataclass(frozen=True)
 class Proposal(ABC):
-    """All that is needed to evaluate the items of a generation: small and plain, so that it can travel. mean ``[D]``."""
+    """All that is needed to evaluate the items of a generation: small and plain, so that it can
+    travel. mean ``[D]``.
+    """
 
     run_seed: int
     generation: int
@@ -118,15 +153,25 @@ class Proposal(ABC):
 
 @dataclass(frozen=True)
 class GaussianProposal(Proposal):
-    """std ``[D]`` of the noise. The noise itself is not sent along: it is drawn again from the seeds wherever it is needed."""
+    """std ``[D]`` of the noise. The noise itself is not sent along: it is drawn again from the
+    seeds wherever it is needed.
+    """
 
     std: Vector
 
     def rows(self, items: Sequence[Item]) -> Tensor:
         mean, std = torch.from_numpy(self.mean), torch.from_numpy(self.std)
         members = sorted({item.member for item in items if item.sign})
-        noise = dict(zip(members, es.standard_noise(self.run_seed, self.generation, members, len(mean)), strict=True))
-        return torch.stack([mean + i.sign * std * noise[i.member] if i.sign else mean for i in items])
+        noise = dict(
+            zip(
+                members,
+                es.standard_noise(self.run_seed, self.generation, members, len(mean)),
+                strict=True,
+            )
+        )
+        return torch.stack(
+            [mean + i.sign * std * noise[i.member] if i.sign else mean for i in items]
+        )
 
 
 STRATEGIES: dict[str, type[Strategy]] = {}
@@ -134,17 +179,21 @@ STRATEGIES: dict[str, type[Strategy]] = {}
 
 
 class Strategy(nn.Module, ABC):
-    """Search around ``mean``; scores are to be maximised. Candidates, noise and scores are on the CPU, wherever the mean is.
+    """Search around ``mean``; scores are to be maximised. Candidates, noise and scores are on the
+    CPU, wherever the mean is.
 
     Attributes:
         mean: where the search is ``[D]``, a parameter.
-        best, best_score: the mean whose own agents have scored highest so far, or the last one; see ``StrategyConfig.keep``.
+        best, best_score: the mean whose own agents have scored highest so far, or the last one; see
+            ``StrategyConfig.keep``.
         improved: whether the newest scores made the mean the ``best``.
         reads: which of the ``OPTIONAL`` keys make a difference.
         mirrored: the values that the key of this name may have, the default first.
-        compares: whether it compares candidates with each other, so that it needs a population of 2 or more.
+        compares: whether it compares candidates with each other, so that it needs a population of 2
+            or more.
 
-    A subclass has a ``name``, which configs use; those of this package are known once ``lightning_rl.evolution`` is imported.
+    A subclass has a ``name``, which configs use; those of this package are known once
+    ``lightning_rl.evolution`` is imported.
     """
 
     reads: ClassVar[tuple[str, ...]]
@@ -158,7 +207,9 @@ class Strategy(nn.Module, ABC):
         STRATEGIES[name] = cls
 
     def __init__(self, start: Tensor, evolved: Tensor, cfg: StrategyConfig, run_seed: int):
-        """start: the first mean ``[D]``; evolved: which parameters change ``[D]`` bool; run_seed: of all noise."""
+        """start: the first mean ``[D]``; evolved: which parameters change ``[D]`` bool;
+        run_seed: of all noise.
+        """
         super().__init__()
         self.cfg, self.run_seed = cfg, run_seed
         self.mean = nn.Parameter(start.clone())
@@ -175,12 +226,16 @@ class Strategy(nn.Module, ABC):
             for member in range(cfg.population):
                 for k in range(cfg.num_grad_evals):
                     agent = cfg.center_agents + k if cfg.shared_agents else len(items)
-                    items.append(Item(member, sign, agent, turn=k + (first if cfg.shared_agents else member)))
+                    items.append(
+                        Item(member, sign, agent, turn=k + (first if cfg.shared_agents else member))
+                    )
         return self.propose(generation), items
 
     @torch.no_grad()
     def tell(self, generation: int, scores: Tensor) -> float:
-        """Takes the scores ``[items]`` in the order of ``ask`` and writes ``.grad``; the mean score of the mean's agents."""
+        """Takes the scores ``[items]`` in the order of ``ask`` and writes ``.grad``; the mean
+        score of the mean's agents.
+        """
         cfg = self.cfg
         of_mean, rest = scores.double().split([cfg.center_agents, len(scores) - cfg.center_agents])
         grouped = rest.unflatten(0, (len(cfg.signs), cfg.population, cfg.num_grad_evals))
@@ -202,12 +257,17 @@ class Strategy(nn.Module, ABC):
         return self.cfg.step_decay**generation
 
     def scale_noise(self, factor: float) -> None:  # others have theirs from their config
-        """Multiplies the standard deviation of the noise from now on, in strategies that adapt it; here nothing."""
+        """Multiplies the standard deviation of the noise from now on, in strategies that adapt
+        it; here nothing.
+        """
 
     def noise(self, generation: int) -> Tensor:
         """Standard normal ``[P, D]`` of the CPU, 0 where nothing evolves."""
         members = range(self.cfg.population)
-        return es.standard_noise(self.run_seed, generation, members, len(self.mean)) * self.evolved.cpu()
+        return (
+            es.standard_noise(self.run_seed, generation, members, len(self.mean))
+            * self.evolved.cpu()
+        )
 
     def propose(self, generation: int) -> Proposal:
         """The candidates of a generation."""
@@ -222,12 +282,18 @@ class Strategy(nn.Module, ABC):
     def optimizer(self) -> torch.optim.Optimizer:
         """What steps along ``.grad``."""
 
-    def decaying(self, optimizer: torch.optim.Optimizer, by_step_size: bool) -> torch.optim.Optimizer:
-        """Adds weight decay of the evolved parameters before each step of ``optimizer``; by_step_size: times its rate."""
+    def decaying(
+        self, optimizer: torch.optim.Optimizer, by_step_size: bool
+    ) -> torch.optim.Optimizer:
+        """Adds weight decay of the evolved parameters before each step of ``optimizer``;
+        by_step_size: times its rate.
+        """
 
         @torch.no_grad()
         def shrink(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-            share = self.cfg.weight_decay * (optimizer.param_groups[0]["lr"] if by_step_size else 1.0)
+            share = self.cfg.weight_decay * (
+                optimizer.param_groups[0]["lr"] if by_step_size else 1.0
+            )
             self.mean.mul_(1 - share * self.evolved.to(self.mean.dtype))
 
         optimizer.register_step_pre_hook(shrink)
@@ -241,7 +307,8 @@ class Strategy(nn.Module, ABC):
 class Published(Strategy, name="published"):
     """The strategy of arXiv 2202.02790: the better half of each pair, weighted, times step_size.
 
-    The step is divided neither by noise_std nor (without ``nes_step_size``) by P, and weight decay does not depend on it.
+    The step is divided neither by noise_std nor (without ``nes_step_size``) by P, and weight decay
+    does not depend on it.
     """
 
     reads = OPTIONAL
@@ -253,7 +320,9 @@ class Published(Strategy, name="published"):
         if len(candidates) == 2:
             scores, sign = es.best_of_pair(candidates[0], candidates[1])
             signed = signed * sign.to(signed.dtype).unsqueeze(1)
-        self.mean.grad = -es.weighted_noise(self.weights(scores, baseline), signed).to(self.mean.device)
+        self.mean.grad = -es.weighted_noise(self.weights(scores, baseline), signed).to(
+            self.mean.device
+        )
 
     def optimizer(self) -> torch.optim.Optimizer:
         cfg = self.cfg

@@ -1,4 +1,6 @@
-"""Evolution strategies besides the published one: antithetic pairs with Adam (OpenAI-ES), SNES and CMA-ES."""
+"""Evolution strategies besides the published one: antithetic pairs with Adam (OpenAI-ES), SNES
+and CMA-ES.
+"""
 
 from __future__ import annotations
 
@@ -15,27 +17,42 @@ from torch import Tensor, nn
 from lightning_rl.core.contents import Count, Number
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.seeding import derive_seed
-from lightning_rl.evolution.strategies import GaussianProposal, Item, Proposal, Strategy, StrategyConfig, vector
+from lightning_rl.evolution.strategies import (
+    GaussianProposal,
+    Item,
+    Proposal,
+    Strategy,
+    StrategyConfig,
+    vector,
+)
 from lightning_rl.functional import evolution as es
 
 
 class OpenAIES(Strategy, name="openai"):
-    """Antithetic pairs and Adam (Salimans et al. 2017, arXiv 1703.03864), weight decay as of AdamW (arXiv 1711.05101)."""
+    """Antithetic pairs and Adam (Salimans et al. 2017, arXiv 1703.03864), weight decay as of
+    AdamW (arXiv 1711.05101).
+    """
 
     reads = ("step_size", "step_decay", "noise_decay", "score_transform", "weight_decay")
     mirrored = (True,)
 
     def estimate(self, generation: int, candidates: Tensor, baseline: float) -> None:
         plus, minus = self.weights(candidates.flatten(), baseline).unflatten(0, (2, -1))
-        gradient = es.antithetic_gradient(plus, minus, self.noise(generation), self.noise_std(generation))
+        gradient = es.antithetic_gradient(
+            plus, minus, self.noise(generation), self.noise_std(generation)
+        )
         self.mean.grad = -gradient.to(self.mean.device)
 
     def optimizer(self) -> torch.optim.Optimizer:
-        return self.decaying(torch.optim.Adam([self.mean], lr=self.cfg.step_size), by_step_size=True)
+        return self.decaying(
+            torch.optim.Adam([self.mean], lr=self.cfg.step_size), by_step_size=True
+        )
 
 
 class SNES(Strategy, name="snes"):
-    """Separable natural evolution strategy: a standard deviation for each parameter (Schaul, Glasmachers & Schmidhuber 2011)."""
+    """Separable natural evolution strategy: a standard deviation for each parameter (Schaul,
+    Glasmachers & Schmidhuber 2011).
+    """
 
     reads = ("step_size", "step_decay")
 
@@ -61,7 +78,10 @@ class SNES(Strategy, name="snes"):
 
     def optimizer(self) -> torch.optim.Optimizer:
         std_rate = es.snes_std_rate(int(self.evolved.sum()))
-        groups = [{"params": [self.mean], "lr": self.cfg.step_size}, {"params": [self.log_std], "lr": std_rate}]
+        groups = [
+            {"params": [self.mean], "lr": self.cfg.step_size},
+            {"params": [self.log_std], "lr": std_rate},
+        ]
         return torch.optim.SGD(groups)
 
 
@@ -72,11 +92,15 @@ class SampledProposal(Proposal):
     samples: npt.NDArray[np.float32]
 
     def rows(self, items: Sequence[Item]) -> Tensor:
-        return torch.stack([torch.from_numpy(self.samples[i.member] if i.sign else self.mean) for i in items])
+        return torch.stack(
+            [torch.from_numpy(self.samples[i.member] if i.sign else self.mean) for i in items]
+        )
 
 
 class CMAES(Strategy, name="cmaes"):
-    """Covariance matrix adaptation (Hansen 2016, arXiv 1604.00772) by the library ``cmaes``, for a few hundred parameters."""
+    """Covariance matrix adaptation (Hansen 2016, arXiv 1604.00772) by the library ``cmaes``, for
+    a few hundred parameters.
+    """
 
     reads = ()
     mirrored = (False,)
@@ -86,11 +110,17 @@ class CMAES(Strategy, name="cmaes"):
         from cmaes import CMA  # type: ignore[import-untyped]  # and scipy, which nothing else here needs
 
         if len(start) > self.MAX_SIZE:
-            raise UserError(f"strategy cmaes: {len(start):,} parameters are too many for a full covariance matrix (limit "
-                            f"{self.MAX_SIZE:,}); use strategy=snes, or fewer hidden units")  # fmt: skip
+            raise UserError(
+                f"strategy cmaes: {len(start):,} parameters are too many for a full covariance "
+                "matrix (limit "
+                f"{self.MAX_SIZE:,}); use strategy=snes, or fewer hidden units"
+            )
         if cfg.population < self.MIN_POPULATION:
-            raise UserError(f"population {cfg.population}: strategy cmaes learns no covariance from the better half of them; "
-                            f"use a population of {self.MIN_POPULATION} or more")  # fmt: skip
+            raise UserError(
+                f"population {cfg.population}: strategy cmaes learns no covariance from the better "
+                "half of them; "
+                f"use a population of {self.MIN_POPULATION} or more"
+            )
         super().__init__(start, evolved, cfg, run_seed)
         mean = start[evolved].double().numpy()
         self.search = CMA(mean, cfg.noise_std, population_size=cfg.population)
@@ -101,15 +131,23 @@ class CMAES(Strategy, name="cmaes"):
 
     def propose(self, generation: int) -> Proposal:
         samples = self.mean.detach().cpu().repeat(self.cfg.population, 1)
-        samples[:, self.evolved.cpu()] = torch.from_numpy(np.stack(self._samples(generation))).float()
+        samples[:, self.evolved.cpu()] = torch.from_numpy(
+            np.stack(self._samples(generation))
+        ).float()
         return SampledProposal(self.run_seed, generation, vector(self.mean), samples.numpy())
 
     def estimate(self, generation: int, candidates: Tensor, baseline: float) -> None:
         samples = self._samples(generation)
-        self.search.tell([(x, -score) for x, score in zip(samples, candidates[0].tolist(), strict=True)])
-        self.set_extra_state(self.get_extra_state())  # the library rounds what it saves: go on from that, as a resumed run would
+        self.search.tell(
+            [(x, -score) for x, score in zip(samples, candidates[0].tolist(), strict=True)]
+        )
+        self.set_extra_state(
+            self.get_extra_state()
+        )  # the library rounds what it saves: go on from that, as a resumed run would
         self.mean.grad = torch.zeros_like(self.mean)
-        self.mean.grad[self.evolved] = self.mean[self.evolved] - torch.from_numpy(self.search.mean).float().to(self.mean.device)
+        self.mean.grad[self.evolved] = self.mean[self.evolved] - torch.from_numpy(
+            self.search.mean
+        ).float().to(self.mean.device)
 
     def optimizer(self) -> torch.optim.Optimizer:
         return torch.optim.SGD([self.mean], lr=1.0)
@@ -122,11 +160,16 @@ class CMAES(Strategy, name="cmaes"):
 
     def extra_layout(self) -> dict[str, Any]:
         """What a saved search may look like: one of these sizes and settings, in any generation."""
-        plain = {key: Number() if isinstance(value, float) else value for key, value in self.get_extra_state().items()}
+        plain = {
+            key: Number() if isinstance(value, float) else value
+            for key, value in self.get_extra_state().items()
+        }
         return {**plain, "_g": Count()}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
-        self.search.__setstate__({key: v.numpy().copy() if isinstance(v, Tensor) else v for key, v in state.items()})
+        self.search.__setstate__(
+            {key: v.numpy().copy() if isinstance(v, Tensor) else v for key, v in state.items()}
+        )
 
 
 def _plain(value: Any) -> Any:

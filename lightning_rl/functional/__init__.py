@@ -1,1 +1,3 @@
-"""Mathematics: functions on arrays and tensors, without modules or configs; what is random takes its generator, or a seed."""
+"""Mathematics: functions on arrays and tensors, without modules or configs; what is random takes
+its generator, or a seed.
+"""

@@ -1,4 +1,6 @@
-"""Errors of the papers' own code, kept to repeat published numbers: each replaces the right function."""
+"""Errors of the papers' own code, kept to repeat published numbers: each replaces the right
+function.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,8 @@ from torch import Tensor
 
 
 def swapped_model_input(act: Tensor, obs: Tensor) -> Tensor:
-    """``[state, action]`` ``[..., O + A]``, on which the supervised baseline of arXiv 2202.02790 was trained.
+    """``[state, action]`` ``[..., O + A]``, on which the supervised baseline of arXiv 2202.02790
+    was trained.
 
     It was then used with ``[action, state]``.
     """
@@ -15,17 +18,19 @@ def swapped_model_input(act: Tensor, obs: Tensor) -> Tensor:
 
 
 def dueling_q_over_batch(value: Tensor, advantage: Tensor) -> Tensor:
-    """``value_learning.dueling_q`` with the mean over samples ``[..., B, A]`` and actions together, as in the
-    synthetic-environments paper's code.
+    """``value_learning.dueling_q`` with the mean over samples ``[..., B, A]`` and actions together,
+    as in the synthetic-environments paper's code.
 
-    Q values of a batch then depend on each other; one sample ``[A]`` is a batch of its own. In a stack of members whose batches
-    are of several sizes they also depend on the samples of weight 0 that the smaller ones are filled up with.
+    Q values of a batch then depend on each other; one sample ``[A]`` is a batch of its own. In a
+    stack of members whose batches are of several sizes they also depend on the samples of weight 0
+    that the smaller ones are filled up with.
     """
     return value + advantage - advantage.mean((-2, -1) if advantage.ndim > 1 else -1, keepdim=True)
 
 
 def bits_sample_of_logits(logits: Tensor, noise: Tensor) -> Tensor:
-    """``world_model.bits_sample`` as in the code of Young et al. (2023): the logit itself is taken for the probability, so a bit
-    whose logit is below 0 is never 1, and one whose logit is above 1 always.
+    """``world_model.bits_sample`` as in the code of Young et al. (2023): the logit itself is taken
+    for the probability, so a bit whose logit is below 0 is never 1, and one whose logit is above 1
+    always.
     """
     return (logits > noise).to(logits.dtype)

@@ -1,6 +1,7 @@
 """Action distributions as functions of a network's output.
 
-Sampling takes explicit noise, and zero noise gives the mode: greedy and sampled acting are one code path.
+Sampling takes explicit noise, and zero noise gives the mode: greedy and sampled acting are one code
+path.
 """
 
 from __future__ import annotations
@@ -40,18 +41,24 @@ class Distribution(ABC):
     @classmethod
     @abstractmethod
     def max_entropy(cls, action_size: int) -> float:
-        """The highest entropy (nats) that the distribution can have for ``A`` actions or action dimensions."""
+        """The highest entropy (nats) that the distribution can have for ``A`` actions or action
+        dimensions.
+        """
 
     @staticmethod
     def executed(action: Tensor) -> Tensor:
-        """The actions that the environment executes for sampled ones: continuous actions are clipped to the box."""
+        """The actions that the environment executes for sampled ones: continuous actions are
+        clipped to the box.
+        """
         return action
 
     @staticmethod
     def guided(output: Tensor, usual: Tensor, guidance: Tensor) -> Tensor:
-        """Network outputs ``[..., output_size]`` pushed away from the ``usual`` ones: ``output + guidance * (output - usual)``.
+        """Network outputs ``[..., output_size]`` pushed away from the ``usual`` ones: ``output +
+        guidance * (output - usual)``.
 
-        The classifier-free guidance of Ho and Salimans (2022, arXiv 2207.12598): of logits, ``p(a|c)^(1+w) / p(a|usual)^w``.
+        The classifier-free guidance of Ho and Salimans (2022, arXiv 2207.12598): of logits,
+        ``p(a|c)^(1+w) / p(a|usual)^w``.
         guidance: w, ``[]`` or ``[..., 1]``.
         """
         return output + guidance * (output - usual)
@@ -65,7 +72,9 @@ class Distribution(ABC):
         """Log-probability (density) ``[...]`` of ``action``."""
 
     def score(self, action: Tensor) -> tuple[Tensor, Tensor]:
-        """``log_prob`` ``[...]`` of ``action``, and its gradient ``[..., output_size]`` to the output."""
+        """``log_prob`` ``[...]`` of ``action``, and its gradient ``[..., output_size]`` to the
+        output.
+        """
         with torch.enable_grad():
             output = self.output.detach().requires_grad_()
             log_prob = type(self)(output).log_prob(action)
@@ -78,7 +87,9 @@ class Distribution(ABC):
 
 
 class Categorical(Distribution):
-    """Discrete actions ``[...]`` int64; the output are logits ``[..., A]``. Sampling is the Gumbel-max trick."""
+    """Discrete actions ``[...]`` int64; the output are logits ``[..., A]``. Sampling is the
+    Gumbel-max trick.
+    """
 
     @staticmethod
     def draw_noise(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
@@ -93,8 +104,11 @@ class Categorical(Distribution):
 
     def log_prob(self, action: Tensor) -> Tensor:
         if action.shape != self.output.shape[:-1]:
-            raise ValueError(f"action {tuple(action.shape)} does not fit logits {tuple(self.output.shape)}")
-        # A softmax over few classes is several times faster over the first dimension, where each class is contiguous in memory.
+            raise ValueError(
+                f"action {tuple(action.shape)} does not fit logits {tuple(self.output.shape)}"
+            )
+        # A softmax over few classes is several times faster over the first dimension, where each
+        # class is contiguous in memory.
         logits = self.output.reshape(-1, self.output.shape[-1]).T
         return logits.log_softmax(0).gather(0, action.reshape(1, -1)).reshape(action.shape)
 
@@ -103,7 +117,9 @@ class Categorical(Distribution):
             return super().score(action)
         log_probs, chosen = self.output.T.log_softmax(0), action.unsqueeze(0)
         log_prob = log_probs.gather(0, chosen).squeeze(0)
-        gradient = log_probs.exp_().neg_()  # below: one-hot of the chosen action, minus the probabilities
+        gradient = (
+            log_probs.exp_().neg_()
+        )  # below: one-hot of the chosen action, minus the probabilities
         return log_prob, gradient.scatter_add_(0, chosen, torch.ones_like(log_prob).unsqueeze(0)).T
 
     def entropy(self) -> Tensor:
@@ -114,8 +130,8 @@ class Categorical(Distribution):
 class Gaussian(Distribution):
     """Continuous actions ``[..., A]`` in units where the action box is [-1, 1].
 
-    The output is ``[..., 2A]``: the mean is squashed into the box by tanh, the log standard deviation
-    is clamped to [-3, 0.5]. Samples may leave the box; the environment clips them.
+    The output is ``[..., 2A]``: the mean is squashed into the box by tanh, the log standard
+    deviation is clamped to [-3, 0.5]. Samples may leave the box; the environment clips them.
     """
 
     outputs = 2
@@ -141,19 +157,25 @@ class Gaussian(Distribution):
 
     @staticmethod
     def guided(output: Tensor, usual: Tensor, guidance: Tensor) -> Tensor:
-        """Pushes the mean, before it is squashed into the box; the standard deviation is that of the command.
+        """Pushes the mean, before it is squashed into the box; the standard deviation is that of
+        the command.
 
-        For normal distributions of equal standard deviation, without the squashing, this is ``p(a|c)^(1+w) / p(a|usual)^w``.
+        For normal distributions of equal standard deviation, without the squashing, this is
+        ``p(a|c)^(1+w) / p(a|usual)^w``.
         """
         mean, log_std = output.chunk(2, dim=-1)
-        return torch.cat([Distribution.guided(mean, usual.chunk(2, dim=-1)[0], guidance), log_std], dim=-1)
+        return torch.cat(
+            [Distribution.guided(mean, usual.chunk(2, dim=-1)[0], guidance), log_std], dim=-1
+        )
 
     def sample(self, noise: Tensor) -> Tensor:
         return self.mean + self.log_std.exp() * noise
 
     def log_prob(self, action: Tensor) -> Tensor:
         if action.shape != self.mean.shape:
-            raise ValueError(f"action {tuple(action.shape)} does not fit mean {tuple(self.mean.shape)}")
+            raise ValueError(
+                f"action {tuple(action.shape)} does not fit mean {tuple(self.mean.shape)}"
+            )
         z = (action - self.mean) / self.log_std.exp()
         return (-0.5 * z.square() - self.log_std - 0.5 * math.log(2 * math.pi)).sum(-1)
 

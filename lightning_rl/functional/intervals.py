@@ -1,8 +1,10 @@
-"""How sure a number is over few runs: 95 % intervals that hold what they promise from three runs on.
+"""How sure a number is over few runs: 95 % intervals that hold what they promise from three runs
+on.
 
-A percentile bootstrap of three to five runs, which is common, covers the true mean in 75 to 83 % of all cases. Student's
-interval covers it in 95 % for normal scores, in 93 % and more for mildly skewed ones (skewness up to 1), and in 88 to 90 % for
-those as skewed as an exponential; ``docs/evidence.md`` has the table, ``tests/functional/test_intervals.py`` makes it. One
+A percentile bootstrap of three to five runs, which is common, covers the true mean in 75 to 83 % of
+all cases. Student's interval covers it in 95 % for normal scores, in 93 % and more for mildly
+skewed ones (skewness up to 1), and in 88 to 90 % for those as skewed as an exponential;
+``docs/evidence.md`` has the table, ``tests/functional/test_intervals.py`` makes it. One
 run says nothing of others: nan.
 """
 
@@ -27,21 +29,28 @@ def mean_interval(values: npt.ArrayLike) -> Interval:
 
 
 def prediction_interval(values: npt.ArrayLike, confidence: float) -> tuple[Floats, Floats]:
-    """Where a further run would be, beside ``values [n]`` of the same distribution, by Student's t; (low, high)."""
+    """Where a further run would be, beside ``values [n]`` of the same distribution, by Student's
+    t; (low, high).
+    """
     array = np.asarray(values, dtype=np.float64)
-    half = student_quantile(len(array) - 1, confidence) * np.sqrt((len(array) + 1) * _squared_error(array))
+    half = student_quantile(len(array) - 1, confidence) * np.sqrt(
+        (len(array) + 1) * _squared_error(array)
+    )
     return array.mean() - half, array.mean() + half
 
 
 def difference_interval(a: npt.ArrayLike, b: npt.ArrayLike) -> Interval:
-    """Mean of ``a [n]`` less mean of ``b [m]``, with Welch's interval: the two may spread differently."""
+    """Mean of ``a [n]`` less mean of ``b [m]``, with Welch's interval: the two may spread
+    differently.
+    """
     gap, error, freedom = _welch(a, b)
     half = student_quantile(freedom) * error if error else 0.0
     return gap, gap - half, gap + half
 
 
 def difference_chance(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
-    """How likely means as far apart as of ``a [n]`` and ``b [m]`` are where the true ones are equal: Welch's test, two-sided.
+    """How likely means as far apart as of ``a [n]`` and ``b [m]`` are where the true ones are
+    equal: Welch's test, two-sided.
 
     Below 0.05 where ``difference_interval`` leaves out 0; nan of single runs.
     """
@@ -54,10 +63,12 @@ def difference_chance(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
 
 
 def discoveries(chances: npt.ArrayLike, rate: float = 1 - CONFIDENCE) -> npt.NDArray[np.bool_]:
-    """Which of many differences to call real, so that a share of ``rate`` of those is expected to be none: ``[K]``.
+    """Which of many differences to call real, so that a share of ``rate`` of those is expected to
+    be none: ``[K]``.
 
-    Benjamini and Hochberg (1995): of K chances in ascending order the first k, where the k-th is the last that is at most
-    rate k / K. It holds for tests that are independent or positively dependent. nan counts as 1.
+    Benjamini and Hochberg (1995): of K chances in ascending order the first k, where the k-th is
+    the last that is at most rate k / K. It holds for tests that are independent or positively
+    dependent. nan counts as 1.
     """
     p = np.nan_to_num(np.asarray(chances, dtype=np.float64), nan=1.0)
     ordered = np.sort(p)
@@ -66,7 +77,9 @@ def discoveries(chances: npt.ArrayLike, rate: float = 1 - CONFIDENCE) -> npt.NDA
 
 
 def _welch(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Floats, float, float]:
-    """Difference of means, its standard error, and degrees of freedom, 0 where a single run leaves none."""
+    """Difference of means, its standard error, and degrees of freedom, 0 where a single run
+    leaves none.
+    """
     x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     errors = np.array([_squared_error(x), _squared_error(y)])
     total = errors.sum()
@@ -76,7 +89,9 @@ def _welch(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Floats, float, float]:
 
 
 def share_interval(successes: npt.ArrayLike) -> Interval:
-    """Share of runs over ``successes [n, ...]`` of 0 and 1, with the exact interval of Clopper and Pearson (1934)."""
+    """Share of runs over ``successes [n, ...]`` of 0 and 1, with the exact interval of Clopper
+    and Pearson (1934).
+    """
     from scipy import special  # which training does without
 
     array = np.asarray(successes, dtype=np.float64)
@@ -88,10 +103,12 @@ def share_interval(successes: npt.ArrayLike) -> Interval:
 
 
 def improvement_interval(a: npt.ArrayLike, b: npt.ArrayLike) -> Interval:
-    """Probability that a run of ``a [n]`` is above one of ``b [m]``, with the interval of Newcombe (2006, method 5).
+    """Probability that a run of ``a [n]`` is above one of ``b [m]``, with the interval of Newcombe
+    (2006, method 5).
 
-    It holds those probabilities P for which the one that was found lies within Student's quantile of P's standard error
-    (Newcombe has the normal quantile, too narrow below five runs). It is wide even where each run of ``a`` is above all of ``b``.
+    It holds those probabilities P for which the one that was found lies within Student's quantile
+    of P's standard error (Newcombe has the normal quantile, too narrow below five runs). It is wide
+    even where each run of ``a`` is above all of ``b``.
     """
     chance = probability_of_improvement(a, b)
     n, m = len(np.asarray(a)), len(np.asarray(b))
@@ -104,13 +121,17 @@ def improvement_interval(a: npt.ArrayLike, b: npt.ArrayLike) -> Interval:
 
 
 def probability_of_improvement(a: npt.ArrayLike, b: npt.ArrayLike) -> Floats:
-    """Share of the pairs of runs (one of ``a [n]``, one of ``b [m]``) in which ``a`` is higher; a tie counts one half."""
+    """Share of the pairs of runs (one of ``a [n]``, one of ``b [m]``) in which ``a`` is higher;
+    a tie counts one half.
+    """
     left, right = np.asarray(a)[:, None], np.asarray(b)
     return np.asarray(((left > right) + 0.5 * (left == right)).mean())
 
 
 def mean_of_intervals(intervals: list[Interval]) -> Interval:
-    """Mean of independent values with an interval from theirs: squared distances to their ends add up (Zou and Donner 2008)."""
+    """Mean of independent values with an interval from theirs: squared distances to their ends
+    add up (Zou and Donner 2008).
+    """
     value, low, high = (np.array(part) for part in zip(*intervals, strict=True))
     count, mean = len(value), value.mean()
     below, above = (np.sqrt(np.square(end - value).sum()) / count for end in (low, high))
@@ -118,7 +139,9 @@ def mean_of_intervals(intervals: list[Interval]) -> Interval:
 
 
 def above(scores: npt.ArrayLike, thresholds: npt.ArrayLike) -> Floats:
-    """``[n, K]``: 1 where score n is above threshold k. Its mean over runs is the performance profile (arXiv 2108.13264)."""
+    """``[n, K]``: 1 where score n is above threshold k. Its mean over runs is the performance
+    profile (arXiv 2108.13264).
+    """
     return np.asarray(np.asarray(scores)[:, None] > np.asarray(thresholds), dtype=np.float64)
 
 
@@ -131,6 +154,8 @@ def _squared_error(values: Floats) -> Floats:
 
 def student_quantile(freedom: float, confidence: float = CONFIDENCE) -> float:
     """Student's quantile of a two-sided interval; nan without a degree of freedom."""
-    from scipy import special  # scipy.stats has the same under a plainer name, and takes seconds to import
+    from scipy import (
+        special,
+    )  # scipy.stats has the same under a plainer name, and takes seconds to import
 
     return float(special.stdtrit(freedom, (1 + confidence) / 2)) if freedom > 0 else float("nan")

@@ -1,7 +1,8 @@
 """Losses of policy-gradient methods: likelihood-ratio term, baseline, entropy bonus, actor-critic.
 
-Every loss is a mean over time steps, not over episodes: the published numbers of the course assignment that we follow are
-met only so. All are functions of ``log_prob``, ``entropy`` and ``value``, so they serve discrete and continuous actions.
+Every loss is a mean over time steps, not over episodes: the published numbers of the course
+assignment that we follow are met only so. All are functions of ``log_prob``, ``entropy`` and
+``value``, so they serve discrete and continuous actions.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from lightning_rl.functional.returns import check_same_shape
 def reinforce_loss(log_prob: Tensor, weight: Tensor) -> Tensor:
     """``-mean(weight * log_prob)``: its gradient is the REINFORCE estimate (Williams 1992).
 
-    log_prob ``[...]`` of the actions taken, weight ``[...]`` (a return or an advantage; no gradient flows into it) ->
-    scalar. ValueError for unequal shapes.
+    log_prob ``[...]`` of the actions taken, weight ``[...]`` (a return or an advantage; no gradient
+    flows into it) -> scalar. ValueError for unequal shapes.
     """
     check_same_shape(log_prob=log_prob, weight=weight)
     return -(weight.detach() * log_prob).mean()
@@ -30,24 +31,28 @@ def no_baseline(returns: Tensor, last: Tensor) -> Tensor:
 def batch_baseline(returns: Tensor, last: Tensor) -> Tensor:
     """Mean of the returns-to-go over all steps of the batch: one scalar.
 
-    returns and last as in ``time_step_baseline``. The mean holds the very samples it is subtracted from; the bias of order
-    1/B is ignored, as in the assignment.
+    returns and last as in ``time_step_baseline``. The mean holds the very samples it is subtracted
+    from; the bias of order 1/B is ignored, as in the assignment.
     """
     check_same_shape(returns=returns, last=last)
     return returns.mean()
 
 
 def time_step_baseline(returns: Tensor, last: Tensor) -> Tensor:
-    """Mean of the returns-to-go at the same time step, over all ``E`` episodes; those that have ended count as 0.
+    """Mean of the returns-to-go at the same time step, over all ``E`` episodes; those that have
+    ended count as 0.
 
-    returns ``[B]`` of episodes that lie one behind another, last ``[B]``: the last step of each -> ``[B]``. A baseline may depend
-    on the time step, as on the state, because it does not depend on the action. Counting ended episodes as 0 keeps the baseline
-    of the few longest episodes from being their own return.
+    returns ``[B]`` of episodes that lie one behind another, last ``[B]``: the last step of each ->
+    ``[B]``. A baseline may depend on the time step, as on the state, because it does not depend on
+    the action. Counting ended episodes as 0 keeps the baseline of the few longest episodes from
+    being their own return.
     """
     check_same_shape(returns=returns, last=last)
     ends = last.nonzero().squeeze(-1)
     lengths = torch.diff(ends, prepend=ends.new_full((1,), -1))
-    time = torch.arange(len(returns), device=returns.device) - (ends + 1 - lengths).repeat_interleave(lengths)
+    time = torch.arange(len(returns), device=returns.device) - (
+        ends + 1 - lengths
+    ).repeat_interleave(lengths)
     total = returns.new_zeros(int(lengths.max())).index_add(0, time, returns)
     return total[time] / len(ends)
 
@@ -56,12 +61,15 @@ BASELINES = {"none": no_baseline, "batch": batch_baseline, "time_step": time_ste
 
 
 def normalised(weight: Tensor) -> Tensor:
-    """``(w - mean) / (std + 1e-8)`` over all entries, with the population standard deviation: 0 for a single step."""
+    """``(w - mean) / (std + 1e-8)`` over all entries, with the population standard deviation: 0
+    for a single step.
+    """
     return (weight - weight.mean()) / (weight.std(correction=0) + 1e-8)
 
 
 def entropy_loss(entropy: Tensor, max_entropy: float, beta: float) -> Tensor:
-    """``-beta * mean(entropy) / max_entropy``: -beta for a uniform policy, 0 for a deterministic one, or with a single action.
+    """``-beta * mean(entropy) / max_entropy``: -beta for a uniform policy, 0 for a deterministic
+    one, or with a single action.
 
     entropy ``[...]`` and max_entropy in nats; the latter is ``ln A`` for ``A`` discrete actions.
     """
@@ -71,7 +79,8 @@ def entropy_loss(entropy: Tensor, max_entropy: float, beta: float) -> Tensor:
 def value_loss(value: Tensor, target: Tensor, delta: float) -> Tensor:
     """``delta * mean((value - target)^2)``, both ``[...]``; no gradient flows into the target.
 
-    A column ``[B, 1]`` of values is refused, because against targets ``[B]`` it would become ``[B, B]`` in silence.
+    A column ``[B, 1]`` of values is refused, because against targets ``[B]`` it would become ``[B,
+    B]`` in silence.
     """
     check_same_shape(value=value, target=target)
     return delta * (value - target.detach()).square().mean()
@@ -80,12 +89,15 @@ def value_loss(value: Tensor, target: Tensor, delta: float) -> Tensor:
 def next_values(value: Tensor, final_value: Tensor, last: Tensor) -> Tensor:
     """``V(s')`` of each step of episodes that lie one behind another.
 
-    value ``[T]`` of the observations acted on, final_value ``[E]`` of the final observation of each of the ``E`` episodes,
-    last ``[T]``, with ``E`` ones -> ``[T]``.
+    value ``[T]`` of the observations acted on, final_value ``[E]`` of the final observation of each
+    of the ``E`` episodes, last ``[T]``, with ``E`` ones -> ``[T]``.
     """
     check_same_shape(value=value, last=last)
     if final_value.shape != (int(last.sum()),):
-        raise ValueError(f"final_value must have shape [{int(last.sum())}], one per episode, got {tuple(final_value.shape)}")
+        raise ValueError(
+            f"final_value must have shape [{int(last.sum())}], one per episode, got "
+            f"{tuple(final_value.shape)}"
+        )
     following = value.roll(-1)
     following[last] = final_value
     return following

@@ -1,4 +1,6 @@
-"""Learned rewards by name. ``phi`` is the network's value of the state before, ``next_phi`` of the one after; all ``[...]``."""
+"""Learned rewards by name. ``phi`` is the network's value of the state before, ``next_phi`` of
+the one after; all ``[...]``.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,10 @@ Number = TypeVar("Number", Tensor, float)
 class RewardForm(NamedTuple):
     """What the agent gets for a step.
 
-    code: its number in the code of arXiv 2202.02790. additive: the learned reward is added to the real one, else it replaces it.
-    potential: the learned reward is ``gamma phi(s') - phi(s)``, else ``phi(s')``. state, info: what the network sees. linear: phi
-    is a weighted sum of the info, without a bias.
+    code: its number in the code of arXiv 2202.02790. additive: the learned reward is added to the
+    real one, else it replaces it.
+    potential: the learned reward is ``gamma phi(s') - phi(s)``, else ``phi(s')``. state, info: what
+    the network sees. linear: phi is a weighted sum of the info, without a bias.
     """
 
     code: int
@@ -40,11 +43,14 @@ REWARD_FORMS: dict[str, RewardForm] = {
     "exclusive_weighted_info": RewardForm(101, info=True, linear=True),
     "additive_weighted_info": RewardForm(102, additive=True, info=True, linear=True),
 }
-"""Learned rewards by name. The paper's code has a -1, too: ``native`` with an agent that is curious by itself."""
+"""Learned rewards by name. The paper's code has a -1, too: ``native`` with an agent that is
+curious by itself.
+"""
 
 
 def potential_shaping(phi: Number, next_phi: Number, gamma: float) -> Number:
-    """``gamma phi(s') - phi(s)`` (Ng, Harada & Russell 1999): its discounted sum is ``gamma^T phi(s_T) - phi(s_0)``.
+    """``gamma phi(s') - phi(s)`` (Ng, Harada & Russell 1999): its discounted sum is ``gamma^T
+    phi(s_T) - phi(s_0)``.
 
     As in the code of arXiv 2202.02790, phi is not 0 at the end of an episode.
     """
@@ -52,9 +58,16 @@ def potential_shaping(phi: Number, next_phi: Number, gamma: float) -> Number:
 
 
 def shaped_reward(
-    form: RewardForm, value: Callable[[Any, Any], Number], reward: Number, obs: Any, next_obs: Any, info: Any, gamma: float
+    form: RewardForm,
+    value: Callable[[Any, Any], Number],
+    reward: Number,
+    obs: Any,
+    next_obs: Any,
+    info: Any,
+    gamma: float,
 ) -> Number:
-    """The reward of a step ``[...]``. Both phi(s) and phi(s') of a potential see this step's info, as in the paper's code.
+    """The reward of a step ``[...]``. Both phi(s) and phi(s') of a potential see this step's info,
+    as in the paper's code.
 
     value: ``(obs [..., O], info [..., I] or None) -> value [...]``.
     """

@@ -7,11 +7,15 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-_UNBOUNDED = 1e6  # wider boxes count as unbounded: some tasks give the largest number of single precision for no bound
+# wider boxes count as unbounded: some tasks give the largest number of single precision for no
+# bound
+_UNBOUNDED = 1e6
 
 
 def units(low: Sequence[float], high: Sequence[float]) -> tuple[Tensor, Tensor]:
-    """The middle and the half-width ``[O]`` of a box, 0 and 1 where it has no bounds: ``(obs - middle) / half-width``."""
+    """The middle and the half-width ``[O]`` of a box, 0 and 1 where it has no bounds: ``(obs -
+    middle) / half-width``.
+    """
     lower, upper = torch.tensor(low), torch.tensor(high)
     bounded = (upper > lower) & (upper - lower < _UNBOUNDED)
     return ((upper + lower) / 2).where(bounded, 0.0), ((upper - lower) / 2).where(bounded, 1.0)

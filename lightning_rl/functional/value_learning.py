@@ -1,6 +1,7 @@
 """Targets, losses and exploration of value-based learners.
 
-Leading dimensions ``[...]`` broadcast (members, batch). ``discount`` is gamma times the probability that the episode goes
+Leading dimensions ``[...]`` broadcast (members, batch). ``discount`` is gamma times the probability
+that the episode goes
 on: 0 at a termination, gamma elsewhere, also at a time limit.
 """
 
@@ -20,17 +21,24 @@ def sarsa_target(reward: Tensor, discount: Tensor, next_q: Tensor, next_action: 
     return reward + discount * next_q.gather(-1, next_action.unsqueeze(-1)).squeeze(-1)
 
 
-def double_q_target(reward: Tensor, discount: Tensor, next_q: Tensor, next_q_target: Tensor) -> Tensor:
-    """Double DQN: the online network selects the action, the target network evaluates it (arXiv 1509.06461, equation 4).
+def double_q_target(
+    reward: Tensor, discount: Tensor, next_q: Tensor, next_q_target: Tensor
+) -> Tensor:
+    """Double DQN: the online network selects the action, the target network evaluates it (arXiv
+    1509.06461, equation 4).
 
     next_q, next_q_target ``[..., A]`` -> ``[...]``.
     """
-    best = next_q.max(-1).indices  # not argmax: the same, but fifty times slower where actions are not the innermost dimension
+    best = (
+        next_q.max(-1).indices
+    )  # not argmax: the same, but fifty times slower where actions are not the innermost dimension
     return sarsa_target(reward, discount, next_q_target, best)
 
 
 def dueling_q(value: Tensor, advantage: Tensor) -> Tensor:
-    """``Q = V + A - mean(A)`` (Wang et al. 2016, arXiv 1511.06581, equation 9); value ``[..., 1]``, advantage ``[..., A]``."""
+    """``Q = V + A - mean(A)`` (Wang et al. 2016, arXiv 1511.06581, equation 9); value ``[...,
+    1]``, advantage ``[..., A]``.
+    """
     return value + advantage - advantage.mean(-1, keepdim=True)
 
 
@@ -48,19 +56,26 @@ def smoothing_noise(noise: Tensor, std: float, limit: float) -> Tensor:
 
 
 def weighted_squared_error(prediction: Tensor, target: Tensor, weight: Tensor) -> Tensor:
-    """``sum_b weight_b (prediction_b - target_b)^2`` over the last dimension; with weights 1/B the mean. All ``[..., B]``."""
+    """``sum_b weight_b (prediction_b - target_b)^2`` over the last dimension; with weights 1/B
+    the mean. All ``[..., B]``.
+    """
     if prediction.shape[-1] != target.shape[-1]:
-        raise ValueError(f"prediction {list(prediction.shape)} does not fit target {list(target.shape)}")
+        raise ValueError(
+            f"prediction {list(prediction.shape)} does not fit target {list(target.shape)}"
+        )
     return (weight * (prediction - target).square()).sum(-1)
 
 
 def epsilon_after(episode: Tensor, start: float, minimum: float, decay: float) -> Tensor:
-    """Exploration rate of episode 0, 1, ..: ``start``, then ``start * decay^episode`` but at least ``minimum``."""
+    """Exploration rate of episode 0, 1, ..: ``start``, then ``start * decay^episode`` but at
+    least ``minimum``.
+    """
     return torch.where(episode == 0, start, (start * torch.pow(decay, episode)).clamp(min=minimum))
 
 
 def epsilon_greedy(q: Tensor, epsilon: Tensor, noise: Tensor) -> Tensor:
-    """Actions ``[...]``: with probability epsilon ``[...]`` uniform, else the best; ties go to the lowest index.
+    """Actions ``[...]``: with probability epsilon ``[...]`` uniform, else the best; ties go to the
+    lowest index.
 
     q ``[..., A]``; noise ``[..., 2]`` uniform in [0, 1).
     """
@@ -69,15 +84,21 @@ def epsilon_greedy(q: Tensor, epsilon: Tensor, noise: Tensor) -> Tensor:
 
 
 def boltzmann(q: Tensor, temperature: float, gumbel: Tensor) -> Tensor:
-    """Actions ``[...]`` of probability ``softmax(q / temperature)`` for values and standard Gumbel noise ``[..., A]``."""
+    """Actions ``[...]`` of probability ``softmax(q / temperature)`` for values and standard
+    Gumbel noise ``[..., A]``.
+    """
     # Over values that do not lie together an argmax takes three times as long.
     return torch.add(q.contiguous(), gumbel, alpha=temperature).argmax(-1)
 
 
-def gumbel_softmax(logits: Tensor, gumbel: Tensor, temperature: Tensor | float, hard: bool) -> Tensor:
-    """Relaxed one-hot samples ``[..., A]`` (Jang et al. 2017, arXiv 1611.01144; Maddison et al. 2017).
+def gumbel_softmax(
+    logits: Tensor, gumbel: Tensor, temperature: Tensor | float, hard: bool
+) -> Tensor:
+    """Relaxed one-hot samples ``[..., A]`` (Jang et al. 2017, arXiv 1611.01144; Maddison et al.
+    2017).
 
-    gumbel: standard Gumbel noise ``[..., A]``. hard: one-hot forward, the gradient of the relaxed sample backward.
+    gumbel: standard Gumbel noise ``[..., A]``. hard: one-hot forward, the gradient of the relaxed
+    sample backward.
     """
     soft = ((logits + gumbel) / temperature).softmax(-1)
     if not hard:

@@ -1,11 +1,13 @@
-"""``lightning-rl baseline``: Stable-Baselines3's agents with the hyper-parameters of our configs, as runs like ours.
+"""``lightning-rl baseline``: Stable-Baselines3's agents with the hyper-parameters of our configs,
+as runs like ours.
 
     pip install 'lightning_rl[baselines]'
     lightning-rl baseline --implementation DDQN --gamename cartpole --seed 100
-    lightning-rl compare exp_dir/cartpole/default/DDQN exp_dir/cartpole/default/SB3-DDQN --tag eval_greedy/return_mean
+    lightning-rl compare exp_dir/cartpole/default/DDQN exp_dir/cartpole/default/SB3-DDQN --tag
+    eval_greedy/return_mean
 
-Budgets, hyper-parameters and the environments of the evaluations are those of ``lightning-rl train`` with the same settings;
-no stop rule ends a run sooner.
+Budgets, hyper-parameters and the environments of the evaluations are those of ``lightning-rl
+train`` with the same settings; no stop rule ends a run sooner.
 """
 
 from __future__ import annotations
@@ -57,16 +59,27 @@ try:
     from stable_baselines3.common.callbacks import BaseCallback
     from stable_baselines3.common.noise import NormalActionNoise
 except ImportError as error:
-    raise UserError(f"Stable-Baselines3 is not installed ({error}); pip install 'lightning_rl[baselines]'") from error
+    raise UserError(
+        f"Stable-Baselines3 is not installed ({error}); pip install 'lightning_rl[baselines]'"
+    ) from error
 
 RANDOM_EPISODES = 20
-ALONE = {"curiosity": "none", "faithful": False, "standardise": "advantages", "saturation_penalty": 0.0}
-"""Keys of our configs of which Stable-Baselines3 has one value only; setting a key to that value is allowed."""
+ALONE = {
+    "curiosity": "none",
+    "faithful": False,
+    "standardise": "advantages",
+    "saturation_penalty": 0.0,
+}
+"""Keys of our configs of which Stable-Baselines3 has one value only; setting a key to that value
+is allowed.
+"""
 ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh, "leakyrelu": nn.LeakyReLU}
 
 
 class Given:
-    """A config that records which of its keys were read: the others have no effect on a baseline."""
+    """A config that records which of its keys were read: the others have no effect on a
+    baseline.
+    """
 
     def __init__(self, config: Any):
         self.config, self.read = config, set[str]()
@@ -82,7 +95,9 @@ def environment(cfg: Any, spec: EnvSpec) -> Env:
 
 
 def _first_updates(cfg: Any, spec: EnvSpec) -> int:
-    """Decisions before learning starts: as many as ``learning_starts`` episodes of random actions have, and at least a batch."""
+    """Decisions before learning starts: as many as ``learning_starts`` episodes of random
+    actions have, and at least a batch.
+    """
     env, lengths = environment(cfg, spec), []
     env.action_space.seed(0)
     for seed in range(RANDOM_EPISODES):
@@ -95,7 +110,10 @@ def _first_updates(cfg: Any, spec: EnvSpec) -> int:
 
 def _net(cfg: Any) -> dict[str, Any]:
     if cfg.activation not in ACTIVATIONS:
-        raise UserError(f"activation {cfg.activation}: a baseline has {', '.join(ACTIVATIONS)}; --set activation=relu")
+        raise UserError(
+            f"activation {cfg.activation}: a baseline has {', '.join(ACTIVATIONS)}; --set "
+            "activation=relu"
+        )
     return {"net_arch": list(cfg.hidden), "activation_fn": ACTIVATIONS[cfg.activation]}
 
 
@@ -103,32 +121,61 @@ def td3(cfg: Any, spec: EnvSpec, seed: int) -> BaseAlgorithm:
     """Its noise is in units of the box [-1, 1], like ours."""
     size = spec.action_size
     return TD3(
-        "MlpPolicy", environment(cfg, spec), learning_rate=cfg.learning_rate, buffer_size=cfg.replay_size,
-        learning_starts=_first_updates(cfg, spec), batch_size=cfg.batch_size, tau=cfg.tau, gamma=cfg.gamma, train_freq=1,
-        gradient_steps=1, action_noise=NormalActionNoise(np.zeros(size), cfg.action_std * np.ones(size)),
-        policy_delay=cfg.policy_delay, target_policy_noise=cfg.target_std, target_noise_clip=cfg.target_clip,
-        policy_kwargs=_net(cfg), seed=seed, device="cpu",
-    )  # fmt: skip
+        "MlpPolicy",
+        environment(cfg, spec),
+        learning_rate=cfg.learning_rate,
+        buffer_size=cfg.replay_size,
+        learning_starts=_first_updates(cfg, spec),
+        batch_size=cfg.batch_size,
+        tau=cfg.tau,
+        gamma=cfg.gamma,
+        train_freq=1,
+        gradient_steps=1,
+        action_noise=NormalActionNoise(np.zeros(size), cfg.action_std * np.ones(size)),
+        policy_delay=cfg.policy_delay,
+        target_policy_noise=cfg.target_std,
+        target_noise_clip=cfg.target_clip,
+        policy_kwargs=_net(cfg),
+        seed=seed,
+        device="cpu",
+    )
 
 
 def ppo(cfg: Any, spec: EnvSpec, seed: int) -> BaseAlgorithm:
-    """Its orthogonal initialisation, which ours lacks, stays on, as does Adam's epsilon of 1e-5 (ours: 1e-8)."""
+    """Its orthogonal initialisation, which ours lacks, stays on, as does Adam's epsilon of 1e-5
+    (ours: 1e-8).
+    """
     most = math.inf if cfg.max_grad_norm is None else cfg.max_grad_norm
     return PPO(
-        "MlpPolicy", environment(cfg, spec), learning_rate=cfg.learning_rate, n_steps=cfg.rollout_steps,
-        batch_size=cfg.batch_size or cfg.rollout_steps, n_epochs=cfg.epochs, gamma=cfg.gamma, gae_lambda=cfg.gae_lambda,
-        clip_range=cfg.clip, ent_coef=cfg.entropy_coef, vf_coef=cfg.value_coef, max_grad_norm=most,
-        policy_kwargs={**_net(cfg), "log_std_init": math.log(cfg.std_init)}, seed=seed, device="cpu",
-    )  # fmt: skip
+        "MlpPolicy",
+        environment(cfg, spec),
+        learning_rate=cfg.learning_rate,
+        n_steps=cfg.rollout_steps,
+        batch_size=cfg.batch_size or cfg.rollout_steps,
+        n_epochs=cfg.epochs,
+        gamma=cfg.gamma,
+        gae_lambda=cfg.gae_lambda,
+        clip_range=cfg.clip,
+        ent_coef=cfg.entropy_coef,
+        vf_coef=cfg.value_coef,
+        max_grad_norm=most,
+        policy_kwargs={**_net(cfg), "log_std_init": math.log(cfg.std_init)},
+        seed=seed,
+        device="cpu",
+    )
 
 
 class EpsilonGreedyDQN(DQN):
-    """SB3's DQN with our exploration rate by episode; it learns after ``learning_episodes`` episodes, not after steps."""
+    """SB3's DQN with our exploration rate by episode; it learns after ``learning_episodes``
+    episodes, not after steps.
+    """
 
     learning_episodes = 0
 
     def _sample_action(self, *given: Any, **named: Any) -> Any:
-        self.exploration_rate = self.exploration_schedule(self._current_progress_remaining)  # its own is a step late
+        self.exploration_rate = self.exploration_schedule(
+            self._current_progress_remaining
+        )  # its own is a step late
         return super()._sample_action(*given, **named)
 
     def train(self, gradient_steps: int, batch_size: int = 100) -> None:
@@ -142,10 +189,21 @@ def dqn(cfg: Any, spec: EnvSpec, seed: int) -> BaseAlgorithm:
     One update and one soft target update per step, exploration and the first update like ours.
     """
     model = EpsilonGreedyDQN(
-        "MlpPolicy", environment(cfg, spec), learning_rate=cfg.learning_rate, buffer_size=cfg.replay_size, learning_starts=0,
-        batch_size=cfg.batch_size, tau=cfg.tau, gamma=cfg.gamma, train_freq=1, gradient_steps=1, target_update_interval=1,
-        policy_kwargs=_net(cfg), seed=seed, device="cpu",
-    )  # fmt: skip
+        "MlpPolicy",
+        environment(cfg, spec),
+        learning_rate=cfg.learning_rate,
+        buffer_size=cfg.replay_size,
+        learning_starts=0,
+        batch_size=cfg.batch_size,
+        tau=cfg.tau,
+        gamma=cfg.gamma,
+        train_freq=1,
+        gradient_steps=1,
+        target_update_interval=1,
+        policy_kwargs=_net(cfg),
+        seed=seed,
+        device="cpu",
+    )
     model.learning_episodes = cfg.learning_starts
     first, least, decay = cfg.epsilon_init, cfg.epsilon_min, cfg.epsilon_decay
 
@@ -156,7 +214,11 @@ def dqn(cfg: Any, spec: EnvSpec, seed: int) -> BaseAlgorithm:
     return model
 
 
-MODELS: dict[str, Callable[[Any, EnvSpec, int], BaseAlgorithm]] = {"TD3": td3, "PPO": ppo, "DDQN": dqn}
+MODELS: dict[str, Callable[[Any, EnvSpec, int], BaseAlgorithm]] = {
+    "TD3": td3,
+    "PPO": ppo,
+    "DDQN": dqn,
+}
 """By the name of our implementation."""
 
 GREEDY = "eval_greedy"
@@ -165,19 +227,27 @@ Log = Callable[[int, dict[str, float]], None]
 
 
 class Epochs(BaseCallback):
-    """Scalars of a run of ours: each epoch's training episodes, and greedy ones in the environments that evaluate ours.
+    """Scalars of a run of ours: each epoch's training episodes, and greedy ones in the environments
+    that evaluate ours.
 
-    An evaluation comes after the updates that follow its last decision: Stable-Baselines3 calls back before them.
+    An evaluation comes after the updates that follow its last decision: Stable-Baselines3 calls
+    back before them.
     """
 
     def __init__(self, cfg: Any, spec: EnvSpec, seed: int, log: Log):
         super().__init__()
-        self.epoch_steps, self.interval, self.eval_episodes = cfg.steps_per_epoch, cfg.eval_interval, cfg.eval_episodes
+        self.epoch_steps, self.interval, self.eval_episodes = (
+            cfg.steps_per_epoch,
+            cfg.eval_interval,
+            cfg.eval_episodes,
+        )
         self.max_steps, self.max_episodes = self.epoch_steps * cfg.max_epochs, cfg.train_episodes
         self.max_env_steps = cfg.max_env_steps or float("inf")
         self.spec, self.seed, self.log, self.env = spec, seed, log, environment(cfg, spec)
         self.env_steps = self.episodes = 0
-        self._ended: list[tuple[float, int]] = []  # training episodes of this epoch: returns, lengths
+        self._ended: list[
+            tuple[float, int]
+        ] = []  # training episodes of this epoch: returns, lengths
         self._return, self._length = 0.0, 0  # of the one that is played
         self._due: int | None = None  # the epoch after which an evaluation is due
         self._over = False
@@ -186,7 +256,12 @@ class Epochs(BaseCallback):
     def share(self) -> float:
         """Of the budget that is spent."""
         counts = (self.num_timesteps, self.episodes, self.env_steps)
-        return max(n / most for n, most in zip(counts, (self.max_steps, self.max_episodes, self.max_env_steps), strict=True))
+        return max(
+            n / most
+            for n, most in zip(
+                counts, (self.max_steps, self.max_episodes, self.max_env_steps), strict=True
+            )
+        )
 
     def _on_step(self) -> bool:
         self._evaluate()
@@ -194,7 +269,10 @@ class Epochs(BaseCallback):
             return False
         steps = self.locals["infos"][0].get(STEPS, 1)
         self.env_steps += steps
-        self._return, self._length = self._return + float(self.locals["rewards"][0]), self._length + steps
+        self._return, self._length = (
+            self._return + float(self.locals["rewards"][0]),
+            self._length + steps,
+        )
         if self.locals["dones"][0]:
             self._ended.append((self._return, self._length))
             self._return, self._length, self.episodes = 0.0, 0, self.episodes + 1
@@ -203,7 +281,9 @@ class Epochs(BaseCallback):
         if self._over or step + 1 == self.epoch_steps:
             self._log("rollout", self._ended)
             self._ended = []
-            early = self._over and self.num_timesteps < self.max_steps  # as in ours, the last epoch has none of its own
+            early = (
+                self._over and self.num_timesteps < self.max_steps
+            )  # as in ours, the last epoch has none of its own
             self._due = epoch if early or (epoch + 1) % self.interval == 0 else None
         return True
 
@@ -220,7 +300,13 @@ class Epochs(BaseCallback):
 
     def _evaluate(self) -> None:
         if self._due is not None:
-            self._log(GREEDY, [self._play(derive_seed(self.seed, "evaluation", self._due, k)) for k in range(self.eval_episodes)])
+            self._log(
+                GREEDY,
+                [
+                    self._play(derive_seed(self.seed, "evaluation", self._due, k))
+                    for k in range(self.eval_episodes)
+                ],
+            )
             self._due = None
 
     def _play(self, env_seed: int) -> tuple[float, int]:
@@ -229,21 +315,34 @@ class Epochs(BaseCallback):
         total, steps, over = 0.0, 0, False
         while not over:
             action, _ = self.model.predict(obs, deterministic=True)
-            obs, reward, terminated, truncated, info = self.env.step(action if self.spec.continuous else int(action))
-            total, steps, over = total + float(reward), steps + info.get(STEPS, 1), terminated or truncated
+            obs, reward, terminated, truncated, info = self.env.step(
+                action if self.spec.continuous else int(action)
+            )
+            total, steps, over = (
+                total + float(reward),
+                steps + info.get(STEPS, 1),
+                terminated or truncated,
+            )
         return total, steps
 
 
 def run(given: argparse.Namespace) -> None:
-    """Trains what is asked for. With ``--resume`` a run that was stopped begins again, and a finished one is left as it is."""
+    """Trains what is asked for. With ``--resume`` a run that was stopped begins again, and a
+    finished one is left as it is.
+    """
     name = entry(given.implementation).name
     if name not in MODELS:
         raise UserError(unknown("baseline", name, MODELS))
     check_folder_names(given.exp_name, given.gamename)
     options = RunOptions(
-        name, given.gamename, given.exp_name, given.seed, preset=given.preset, logdir=given.logdir,
+        name,
+        given.gamename,
+        given.exp_name,
+        given.seed,
+        preset=given.preset,
+        logdir=given.logdir,
         settings=parse_settings(given.settings),
-    )  # fmt: skip
+    )
     config, spec = run_config(options), env_spec(given.gamename)
     if (reason := AGENTS[name].misfit(spec)) is not None:
         raise UserError(f"gamename '{given.gamename}' does not fit {name}: {reason}")
@@ -260,24 +359,34 @@ def run(given: argparse.Namespace) -> None:
 
 
 def _finished(options: RunOptions, config: MethodConfig) -> bool:
-    """Whether the run directory holds this run, whole; UserError where it is one with other settings."""
+    """Whether the run directory holds this run, whole; UserError where it is one with other
+    settings.
+    """
     if not (options.run_dir / "config.yaml").exists():
         return False
     there = read_yaml(options.run_dir / "config.yaml")
     if not isinstance(there, dict) or "config" not in there:
         return False  # no run's, which is said before it would be overwritten
     if there["config"] != yaml.safe_load(yaml.safe_dump(dataclasses.asdict(config))):
-        raise UserError(f"'{options.run_dir}' holds a run with other settings; choose another --exp_name or --seed")
+        raise UserError(
+            f"'{options.run_dir}' holds a run with other settings; choose another --exp_name or "
+            "--seed"
+        )
     return read_state(options.run_dir)[0] == "finished"
 
 
 def _train(
-    build: Callable[[Any, EnvSpec, int], BaseAlgorithm], config: MethodConfig, spec: EnvSpec, options: RunOptions,
+    build: Callable[[Any, EnvSpec, int], BaseAlgorithm],
+    config: MethodConfig,
+    spec: EnvSpec,
+    options: RunOptions,
     begin: Callable[[], None],
-) -> None:  # fmt: skip
+) -> None:
     prepare_process()
     cfg, logger = Given(config), RunLogger(options)
-    with contextlib.closing(ProgressBar(f"{options.implementation} {options.gamename} seed {options.seed}")) as bar:
+    with contextlib.closing(
+        ProgressBar(f"{options.implementation} {options.gamename} seed {options.seed}")
+    ) as bar:
 
         def log(env_steps: int, scalars: dict[str, float]) -> None:
             logger.log_metrics(scalars, env_steps)
@@ -288,7 +397,8 @@ def _train(
             model = build(cfg, spec, options.seed)
         except AssertionError as error:
             raise UserError(
-                f"{options.implementation} refuses these settings: {shorten(' '.join(str(error).split()), 200)}"
+                f"{options.implementation} refuses these settings: "
+                f"{shorten(' '.join(str(error).split()), 200)}"
             ) from error
         _refuse_unread(cfg, options)
         content = config_content(options, config)
@@ -302,7 +412,9 @@ def _train(
             if "nan" not in str(error):
                 raise
             lower = "start anew under another --exp_name with a lower --set learning_rate"
-            raise UserError(f"{options.implementation} diverged after {epochs.env_steps:,} steps; {lower}") from error
+            raise UserError(
+                f"{options.implementation} diverged after {epochs.env_steps:,} steps; {lower}"
+            ) from error
     logger.finalize("success")
 
 
@@ -310,7 +422,10 @@ def _refuse_unread(cfg: Given, options: RunOptions) -> None:
     """UserError for a setting that means nothing to the other library, or another thing."""
     for key, only in ALONE.items():
         if (value := getattr(cfg.config, key, only)) != only:
-            raise UserError(f"{key} {value}: {options.implementation} has {only} alone; --set {key}={str(only).lower()}")
+            raise UserError(
+                f"{key} {value}: {options.implementation} has {only} alone; --set "
+                f"{key}={str(only).lower()}"
+            )
     for key in options.settings:
         if key not in (*cfg.read, *ALONE):
             raise UserError(f"--set {key}: {options.implementation} does not read it; leave it out")

@@ -1,6 +1,8 @@
-"""Evaluating a trained policy: ``evaluate`` gives a report; ``lightning-rl eval`` writes it beside the checkpoint, with a film.
+"""Evaluating a trained policy: ``evaluate`` gives a report; ``lightning-rl eval`` writes it beside
+the checkpoint, with a film.
 
-``--eval_command sweep`` plays a checkpoint under a range of commands instead and draws the obtained return of each.
+``--eval_command sweep`` plays a checkpoint under a range of commands instead and draws the obtained
+return of each.
 """
 
 from __future__ import annotations
@@ -31,7 +33,15 @@ from lightning_rl.methods.base import Method
 from lightning_rl.rollouts.data_module import evaluation_requests
 from lightning_rl.run.callbacks import record_episode
 from lightning_rl.run.checkpoints import read_checkpoint
-from lightning_rl.run.loading import Command, LoadedAgent, asked_names, full_command, load, load_method, unknown_name
+from lightning_rl.run.loading import (
+    Command,
+    LoadedAgent,
+    asked_names,
+    full_command,
+    load,
+    load_method,
+    unknown_name,
+)
 from lightning_rl.run.shipped import is_shipped, results_folder
 from lightning_rl.run.state import LAST, read_state
 
@@ -42,10 +52,13 @@ SWEEP_POINTS, SWEEP_MOST = 13, 16
 
 
 def evaluate(
-    agent: str | Path | Method | LoadedAgent | Run, episodes: int = 100, command: Mapping[str, float] | None = None,
+    agent: str | Path | Method | LoadedAgent | Run,
+    episodes: int = 100,
+    command: Mapping[str, float] | None = None,
     num_workers: int = 0,
 ) -> dict[str, Any]:
-    """Plays a trained policy, with sampled and with greedy actions on the same environment seeds. Writes nothing.
+    """Plays a trained policy, with sampled and with greedy actions on the same environment seeds.
+    Writes nothing.
 
     Args:
         agent: what ``load`` takes (path, name or run), what it gave, or a method.
@@ -54,20 +67,27 @@ def evaluate(
         num_workers: processes that play episodes; 0: this one. Results do not depend on it.
 
     Returns:
-        implementation, gamename, env_steps, episodes, command; ``sampled`` and ``greedy``, each with the statistics
-        ``return`` and ``length`` (mean, sd, median, iqm, min, max) and the single ``returns`` and ``lengths``.
+        implementation, gamename, env_steps, episodes, command; ``sampled`` and ``greedy``, each
+        with the statistics ``return`` and ``length`` (mean, sd, median, iqm, min, max) and the
+        single ``returns`` and ``lengths``.
 
     Raises:
-        UserError: no checkpoint of this version, a command that its policy does not know, or weights that are not float32.
+        UserError: no checkpoint of this version, a command that its policy does not know, or
+            weights that are not float32.
     """
-    episodes, num_workers = whole_number("episodes", episodes, 1, EPISODES), check_workers(num_workers)
+    episodes, num_workers = (
+        whole_number("episodes", episodes, 1, EPISODES),
+        check_workers(num_workers),
+    )
     agent = load(agent) if isinstance(agent, str | Path) else agent
     try:
         method = getattr(agent, "method", agent)
     except Exception:  # of a class of the user's
         method = None
     if not isinstance(method, Method):
-        raise UserError(f"evaluate({shown(agent)}): give a path, a method, or an agent or run that has one")
+        raise UserError(
+            f"evaluate({shown(agent)}): give a path, a method, or an agent or run that has one"
+        )
     check_weights(method)
     if not isinstance(agent, LoadedAgent):  # which is prepared
         method.prepare_evaluation()
@@ -86,7 +106,9 @@ def play(
     method: Method, asked: Sequence[tuple[Command, ActionMode]], episodes: int, num_workers: int
 ) -> list[list[Episode]]:
     """``episodes`` episodes for each command and mode, all on the same environment seeds."""
-    requests = [request for command, mode in asked for request in _requests(method, episodes, command, mode)]
+    requests = [
+        request for command, mode in asked for request in _requests(method, episodes, command, mode)
+    ]
     with contextlib.closing(method.collector(num_workers)) as collector:
         played = collector.collect(requests, method.policy.state_dict(), version=0)
     return [played[i : i + episodes] for i in range(0, len(played), episodes)]
@@ -97,14 +119,25 @@ def _requests(method: Method, episodes: int, command: Command, mode: ActionMode)
 
 
 def _about(method: Method) -> dict[str, Any]:
-    about = {"implementation": method.implementation, "gamename": method.gamename, "env_steps": int(method.env_steps)}
-    loop = getattr(method, "inner_loop", None)  # of methods that learn a proxy: who plays has learned on it
+    about = {
+        "implementation": method.implementation,
+        "gamename": method.gamename,
+        "env_steps": int(method.env_steps),
+    }
+    loop = getattr(
+        method, "inner_loop", None
+    )  # of methods that learn a proxy: who plays has learned on it
     return about if loop is None else {**about, "agent": loop.agents[0][0]}
 
 
 def _statistics(episodes: Sequence[Episode]) -> dict[str, Any]:
     returns, lengths = [e.ret for e in episodes], [e.env_steps for e in episodes]
-    return {"return": summarise(returns), "length": summarise(lengths), "returns": returns, "lengths": lengths}
+    return {
+        "return": summarise(returns),
+        "length": summarise(lengths),
+        "returns": returns,
+        "lengths": lengths,
+    }
 
 
 def parse_command(text: str | None, names: Sequence[str]) -> dict[str, float]:
@@ -113,12 +146,18 @@ def parse_command(text: str | None, names: Sequence[str]) -> dict[str, float]:
     for part in () if text is None else text.split(","):
         name, equals, value = part.partition("=")
         if name.strip() in given:
-            raise UserError(f"command '{shorten(str(text))}': {shorten(name)} is given twice; leave one out")
+            raise UserError(
+                f"command '{shorten(str(text))}': {shorten(name)} is given twice; leave one out"
+            )
         if not equals:
-            raise UserError(f"command '{shorten(part)}': expected {names[0] if names else 'NAME'}=VALUE")
+            raise UserError(
+                f"command '{shorten(part)}': expected {names[0] if names else 'NAME'}=VALUE"
+            )
         if name.strip() not in names:
             raise UserError(f"command '{shorten(part)}': {unknown_name(name.strip(), names)}")
-        given[name.strip()] = _number(value, part, f"write {name.strip()}={'1.5' if name.strip() == 'advantage' else '250'}")
+        given[name.strip()] = _number(
+            value, part, f"write {name.strip()}={'1.5' if name.strip() == 'advantage' else '250'}"
+        )
     return given
 
 
@@ -126,11 +165,15 @@ def _number(text: str, asked: str, remedy: str) -> float:
     try:
         return float(text)
     except ValueError as error:
-        raise UserError(f"command '{shorten(asked)}': '{shorten(text)}' is not a number; {remedy}") from error
+        raise UserError(
+            f"command '{shorten(asked)}': '{shorten(text)}' is not a number; {remedy}"
+        ) from error
 
 
 def parse_sweep(text: str | None) -> tuple[float, ...] | None:
-    """The commands of ``sweep=A,B,...``, or 13 of ``sweep=LOW:HIGH``, none of a plain ``sweep``; None for any other text."""
+    """The commands of ``sweep=A,B,...``, or 13 of ``sweep=LOW:HIGH``, none of a plain ``sweep``;
+    None for any other text.
+    """
     name, equals, points = (text or "").partition("=")
     if name != "sweep":
         return None
@@ -140,45 +183,72 @@ def parse_sweep(text: str | None) -> tuple[float, ...] | None:
     ranged = ":" in points
     values = [_number(point, str(text), remedy) for point in points.split(":" if ranged else ",")]
     if not all(abs(value) <= WHOLE for value in values):
-        raise UserError(f"command '{shorten(str(text))}': not all of it is within {-WHOLE:,} .. {WHOLE:,}; {remedy}")
+        raise UserError(
+            f"command '{shorten(str(text))}': not all of it is within {-WHOLE:,} .. {WHOLE:,}; "
+            f"{remedy}"
+        )
     if not 2 <= len(values) <= (2 if ranged else SWEEP_MOST):
         raise UserError(f"command '{shorten(str(text))}': {remedy}")
     for low, high in itertools.pairwise(values):
         if not low < high:
-            raise UserError(f"command '{shorten(str(text))}': {low:g} is not below {high:g}; {remedy}")
-    return tuple(np.linspace(values[0], values[1], SWEEP_POINTS).tolist()) if ranged else tuple(values)
+            raise UserError(
+                f"command '{shorten(str(text))}': {low:g} is not below {high:g}; {remedy}"
+            )
+    return (
+        tuple(np.linspace(values[0], values[1], SWEEP_POINTS).tolist()) if ranged else tuple(values)
+    )
 
 
 def beside(checkpoint: Path, words: Sequence[str], force: bool) -> Out:
-    """A file in the folder of a checkpoint, or in the results folder of an agent of the package, named by ``words``.
+    """A file in the folder of a checkpoint, or in the results folder of an agent of the package,
+    named by ``words``.
 
-    After the first word comes the checkpoint's name, unless it is a run's last: results of one do not replace another's.
+    After the first word comes the checkpoint's name, unless it is a run's last: results of one do
+    not replace another's.
     """
     what, *asked = words
     stem = [] if checkpoint.name == LAST or is_shipped(checkpoint) else [checkpoint.stem]
     name = "_".join([what, *stem, *asked])
-    return Out(results_folder(checkpoint) / name, (), force, "copy the checkpoint to a folder of your own")
+    return Out(
+        results_folder(checkpoint) / name, (), force, "copy the checkpoint to a folder of your own"
+    )
 
 
 def evaluate_checkpoint(
     path: Path, episodes: int, command_text: str | None, num_workers: int, force: bool = False
 ) -> dict[str, Any]:
-    """``evaluate`` under ``name=value,...``, with ``evaluation.json`` and a film beside the checkpoint; the report names both.
+    """``evaluate`` under ``name=value,...``, with ``evaluation.json`` and a film beside the
+    checkpoint; the report names both.
 
-    The files of a command are named by it (``evaluation_return=150.json``), so that commands can be compared; those of another
-    checkpoint than a run's last by that, too (``evaluation_epoch=40.json``). force: overwrite files of these names that no
-    evaluation has written.
+    The files of a command are named by it (``evaluation_return=150.json``), so that commands can be
+    compared; those of another checkpoint than a run's last by that, too
+    (``evaluation_epoch=40.json``). force: overwrite files of these names that no evaluation has
+    written.
     """
     method = load_method(path)
     given = parse_command(command_text, asked_names(method))
-    out = beside(path, ["evaluation", *(f"{key}={exact(value)}" for key, value in given.items())], force)
+    out = beside(
+        path, ["evaluation", *(f"{key}={exact(value)}" for key, value in given.items())], force
+    )
     kept, film = Path(f"{out.path}.json"), Path(f"{out.path}.mp4")
     out.check(kept, _owned_report)  # before the work
     out.check(film, lambda _: _owned_report(kept))
-    report = {"checkpoint": str(path), "asked": given, **evaluate(method, episodes, given, num_workers), "video": None}
-    out.write(_report_file(kept, report))  # before the environment's code draws: what was played is not lost
+    report = {
+        "checkpoint": str(path),
+        "asked": given,
+        **evaluate(method, episodes, given, num_workers),
+        "video": None,
+    }
+    out.write(
+        _report_file(kept, report)
+    )  # before the environment's code draws: what was played is not lost
     if can_film(method.spec):
-        record_episode(method, _requests(method, 1, full_command(method, given), method.plays)[0], film, asked_text(given))
+        record_episode(
+            method,
+            _requests(method, 1, full_command(method, given), method.plays)[0],
+            film,
+            asked_text(given),
+        )
         report["video"] = str(film)
         out.write(_report_file(kept, report))
     return report
@@ -195,7 +265,11 @@ def _report_file(path: Path, report: Mapping[str, Any]) -> File:
 
 def asked_text(given: Mapping[str, float]) -> str | None:
     """What was asked for, in words; None: what the checkpoint's command says."""
-    return ", ".join(f"{name} {value:g}" for name, value in given.items()) if given.keys() == {"return"} else None
+    return (
+        ", ".join(f"{name} {value:g}" for name, value in given.items())
+        if given.keys() == {"return"}
+        else None
+    )
 
 
 def _owned_report(path: Path) -> bool:
@@ -204,16 +278,24 @@ def _owned_report(path: Path) -> bool:
         content = json.loads(read_text(path, "report"))
     except (UserError, ValueError, RecursionError):
         return False
-    return isinstance(content, dict) and {"checkpoint", "implementation", "gamename", "episodes"} <= content.keys()
+    return (
+        isinstance(content, dict)
+        and {"checkpoint", "implementation", "gamename", "episodes"} <= content.keys()
+    )
 
 
-def sweep(path: Path, episodes: int, num_workers: int, text: str = "sweep", force: bool = False) -> dict[str, Any]:
-    """Plays the checkpoint at ``path`` under commands over its whole range, actions sampled; the report.
+def sweep(
+    path: Path, episodes: int, num_workers: int, text: str = "sweep", force: bool = False
+) -> dict[str, Any]:
+    """Plays the checkpoint at ``path`` under commands over its whole range, actions sampled; the
+    report.
 
-    Of a calibrated policy the commands are returns. Otherwise the first command value goes over those that training saw; the
-    others keep the checkpoint's. The report, which is kept as ``sweep.json``, says how well the policy obeys (see ``obedience``).
-    Writes ``sweep.png``, ``.svg`` and ``.csv`` beside the checkpoint, or ``sweep_LOW_HIGH.png`` and so on for a range that is
-    asked for, ``sweep_of_A_B.png`` for single commands, ``sweep_epoch=40.png`` of another checkpoint than a run's last.
+    Of a calibrated policy the commands are returns. Otherwise the first command value goes over
+    those that training saw; the others keep the checkpoint's. The report, which is kept as
+    ``sweep.json``, says how well the policy obeys (see ``obedience``). Writes ``sweep.png``,
+    ``.svg`` and ``.csv`` beside the checkpoint, or ``sweep_LOW_HIGH.png`` and so on for a range
+    that is asked for, ``sweep_of_A_B.png`` for single commands, ``sweep_epoch=40.png`` of another
+    checkpoint than a run's last.
 
     Args:
         path: the checkpoint.
@@ -233,20 +315,35 @@ def sweep(path: Path, episodes: int, num_workers: int, text: str = "sweep", forc
         raise UserError(f"command sweep: the policy of '{path}' takes no command; leave it out")
     name = method.command_names[0] if calibration is None else "return"
     values = values or tuple(np.linspace(limits[0], limits[1], SWEEP_POINTS).tolist())
-    played = play(method, [(full_command(method, {name: value}), "sampled") for value in values], episodes, num_workers)
+    played = play(
+        method,
+        [(full_command(method, {name: value}), "sampled") for value in values],
+        episodes,
+        num_workers,
+    )
     obtained = [[episode.ret for episode in each] for each in played]
     rows = [
         {
-            "commanded": value, "obtained_mean": float(np.mean(each)),
-            "obtained_sd": float(np.std(each, ddof=episodes > 1)), "episodes": episodes,
+            "commanded": value,
+            "obtained_mean": float(np.mean(each)),
+            "obtained_sd": float(np.std(each, ddof=episodes > 1)),
+            "episodes": episodes,
         }
         for value, each in zip(values, obtained, strict=True)
-    ]  # fmt: skip
+    ]
     report = {
-        "checkpoint": str(path), **_about(method), "episodes": episodes, "command_name": name, "rows": rows,
-        "calibrated": calibration is not None, **obedience(values, obtained), "picture": str(picture),
-    }  # fmt: skip
-    from lightning_rl.lab.figures.commands import draw_sweep  # matplotlib, which training does without
+        "checkpoint": str(path),
+        **_about(method),
+        "episodes": episodes,
+        "command_name": name,
+        "rows": rows,
+        "calibrated": calibration is not None,
+        **obedience(values, obtained),
+        "picture": str(picture),
+    }
+    from lightning_rl.lab.figures.commands import (
+        draw_sweep,
+    )  # matplotlib, which training does without
 
     draw_sweep(out, report)
     out.write(_report_file(kept, report))
@@ -254,16 +351,24 @@ def sweep(path: Path, episodes: int, num_workers: int, text: str = "sweep", forc
 
 
 def calibrate_checkpoint(path: Path, num_workers: int) -> tuple[float, float]:
-    """Makes the checkpoint at ``path`` take returns as commands, see ``calibrate``; the lowest and the highest of them.
+    """Makes the checkpoint at ``path`` take returns as commands, see ``calibrate``; the lowest and
+    the highest of them.
 
-    The table is written into the checkpoint, of which nothing else changes. UserError where a run is at work in its folder, or
+    The table is written into the checkpoint, of which nothing else changes. UserError where a run
+    is at work in its folder, or
     the file has other weights when the table is there: that is of those which were played.
     """
     if is_shipped(path):
-        raise UserError("--calibrate: the agents of the package are what they are; give a checkpoint of your own")
+        raise UserError(
+            "--calibrate: the agents of the package are what they are; give a checkpoint of your "
+            "own"
+        )
     elsewhere = "copy the checkpoint to a folder of your own and calibrate that"
     if read_state(path.parent)[0] == "running":
-        raise UserError(f"--calibrate: a run is at work in '{path.parent}'; wait until it has ended, or {elsewhere}")
+        raise UserError(
+            f"--calibrate: a run is at work in '{path.parent}'; wait until it has ended, or "
+            f"{elsewhere}"
+        )
     refuse_foreign(path)
     method = load_method(path)
     if method.command_limits() is None:
@@ -271,20 +376,34 @@ def calibrate_checkpoint(path: Path, num_workers: int) -> tuple[float, float]:
     with counting(CALIBRATION_EPISODES, "episodes") as advance:
         calibration = calibrate(method, num_workers, advance)
     if (limits := calibration.limits) is None:
-        raise UserError(f"--calibrate: every command of '{path}' obtains the same return; train it longer")
+        raise UserError(
+            f"--calibrate: every command of '{path}' obtains the same return; train it longer"
+        )
     checkpoint, played = read_checkpoint(path), method.state_dict()
-    if not all(name in played and torch.equal(value, played[name]) for name, value in checkpoint["state_dict"].items()):
-        raise UserError(f"--calibrate: '{path}' has other weights than those that were played; {elsewhere}")
-    checkpoint["state_dict"] |= {f"calibration.{name}": value for name, value in calibration.state_dict().items()}
+    if not all(
+        name in played and torch.equal(value, played[name])
+        for name, value in checkpoint["state_dict"].items()
+    ):
+        raise UserError(
+            f"--calibrate: '{path}' has other weights than those that were played; {elsewhere}"
+        )
+    checkpoint["state_dict"] |= {
+        f"calibration.{name}": value for name, value in calibration.state_dict().items()
+    }
     write_plain(path, checkpoint)
     return limits
 
 
 def print_report(report: Mapping[str, Any]) -> None:
     """The table that ``--eval_agent`` shows."""
-    asked, command = (", ".join(f"{name} {value:g}" for name, value in report[key].items()) for key in ("asked", "command"))
+    asked, command = (
+        ", ".join(f"{name} {value:g}" for name, value in report[key].items())
+        for key in ("asked", "command")
+    )
     caption = f"command: {command}" if command else None
-    if any(report["command"].get(name) != value for name, value in report["asked"].items()):  # of a calibrated policy
+    if any(
+        report["command"].get(name) != value for name, value in report["asked"].items()
+    ):  # of a calibrated policy
         caption = f"asked: {asked}, which is the command {command}"
     columns = ("mean", "sd", "median", "iqm", "min", "max")
     rows: list[Sequence[str]] = [("", *columns, "length (min-max)")]
@@ -293,7 +412,10 @@ def print_report(report: Mapping[str, Any]) -> None:
         length = "{mean:.0f} ({min:.0f}-{max:.0f})".format(**stats["length"])
         rows.append([mode, *(f"{stats['return'][key]:.1f}" for key in columns), length])
     player = f", a {report['agent']} agent that learned on its proxy" if "agent" in report else ""
-    title = f"{report['implementation']} on {report['gamename']}{player}, {report['episodes']} episodes each"
+    title = (
+        f"{report['implementation']} on {report['gamename']}{player}, {report['episodes']} "
+        "episodes each"
+    )
     film = f"video: {report['video'] or 'none, this environment cannot render'}"
     put_rows(rows, title, caption, end=film)
 
@@ -302,17 +424,27 @@ def print_sweep(report: Mapping[str, Any]) -> None:
     """The table that ``--eval_command sweep`` shows."""
     rows: list[Sequence[str]] = [(f"commanded {report['command_name']}", "obtained return", "sd")]
     for row in report["rows"]:
-        rows.append((f"{row['commanded']:.2f}", f"{row['obtained_mean']:.1f}", f"{row['obtained_sd']:.1f}"))
-    title = f"{report['implementation']} on {report['gamename']}, {report['episodes']} episodes per command"
+        rows.append(
+            (f"{row['commanded']:.2f}", f"{row['obtained_mean']:.1f}", f"{row['obtained_sd']:.1f}")
+        )
+    title = (
+        f"{report['implementation']} on {report['gamename']}, {report['episodes']} episodes "
+        "per command"
+    )
     put_rows(rows, title, end=f"{obedience_line(report)}\npicture: {report['picture']}")
 
 
 def obedience_line(report: Mapping[str, Any]) -> str:
-    """How well a policy obeyed in a sweep; other commands than returns cannot be compared with what was obtained, but ranked."""
+    """How well a policy obeyed in a sweep; other commands than returns cannot be compared with
+    what was obtained, but ranked.
+    """
     ranked = f"rank correlation of episodes {report['rank_correlation']:.2f}"
     if report["command_name"] != "return":
         return ranked
-    error = f"mean |obtained - commanded| {report['error']:.1f} ({report['error_share']:.1%} of the range)"
+    error = (
+        f"mean |obtained - commanded| {report['error']:.1f} ({report['error_share']:.1%} of "
+        "the range)"
+    )
     floor = f"chance alone leaves {report['floor']:.1f}"
     worst = f"worst: {report['worst_obtained']:.1f} for {report['worst_asked']:.1f}"
     return f"{error}, {floor}, {worst}, slope {report['slope']:.2f}, {ranked}"

@@ -1,4 +1,6 @@
-"""``lightning-rl film``: an agent asked for one thing or several, in a GIF, as strips of frames in a PNG, or in a window."""
+"""``lightning-rl film``: an agent asked for one thing or several, in a GIF, as strips of frames
+in a PNG, or in a window.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def show(arguments: argparse.Namespace) -> None:
     path = checkpoint_at(Path(arguments.agent))
     method = load_method(path)
     if not can_film(method.spec):
-        raise UserError(f"film: '{method.gamename}' gives no pictures; choose an agent of another environment")
+        raise UserError(
+            f"film: '{method.gamename}' gives no pictures; choose an agent of another environment"
+        )
     given = [parse_command(text, asked_names(method)) for text in arguments.commands or [None]]
     if arguments.window:
         method.prepare_evaluation()
@@ -52,7 +56,10 @@ def show(arguments: argparse.Namespace) -> None:
         return
     out = Out(arguments.out or results_folder(path) / "film.gif", force=arguments.force)
     if (form := FORMS.get(out.path.suffix)) is None:
-        raise UserError(f"--out '{out.path}': films are written as GIF, or as strips of frames in a PNG; e.g. film.gif")
+        raise UserError(
+            f"--out '{out.path}': films are written as GIF, or as strips of frames in a PNG; e.g. "
+            "film.gif"
+        )
     out.check(out.path, _owned)  # before the work, as commands are
     for each in given:
         full_command(method, each)
@@ -100,7 +107,9 @@ def side_by_side(reels: Sequence[Sequence[Array]]) -> list[Array]:
 
 
 def gif(reels: Sequence[Sequence[Array]], fps: float) -> bytes:
-    """A small GIF: at most 900 pixels across, about 260 frames at most, about 12.5 a second, 64 colours."""
+    """A small GIF: at most 900 pixels across, about 260 frames at most, about 12.5 a second, 64
+    colours.
+    """
     every = max(1, round(fps / _GIF_FPS), -(-max(map(len, reels)) // _GIF_FRAMES))
     reels = [[*reel[:-1:every], reel[-1]] for reel in reels]
     pictures = [_shrunk(frame, _GIF_WIDTH) for frame in side_by_side(reels)]
@@ -110,15 +119,26 @@ def gif(reels: Sequence[Sequence[Array]], fps: float) -> bytes:
     duration = [round(1000 * every / fps)] * (len(frames) - 1) + [round(1000 * _STILL_S)]
     file = io.BytesIO()
     frames[0].save(
-        file, "GIF", save_all=True, append_images=frames[1:], duration=duration, loop=0, optimize=True, comment=_MARK
+        file,
+        "GIF",
+        save_all=True,
+        append_images=frames[1:],
+        duration=duration,
+        loop=0,
+        optimize=True,
+        comment=_MARK,
     )
     return file.getvalue()
 
 
 def strips(reels: Sequence[Sequence[Array]], fps: float) -> bytes:
-    """A small PNG: a row of six frames of each film, from its first to its last, at most 1,800 pixels across, 64 colours."""
+    """A small PNG: a row of six frames of each film, from its first to its last, at most 1,800
+    pixels across, 64 colours.
+    """
     rows = [np.concatenate([_framed(reel[k]) for k in evenly(len(reel))], axis=1) for reel in reels]
-    picture = _shrunk(np.concatenate(rows)[:-_GAP, :-_GAP], _STRIP_WIDTH).quantize(_COLOURS, dither=Image.Dither.NONE)
+    picture = _shrunk(np.concatenate(rows)[:-_GAP, :-_GAP], _STRIP_WIDTH).quantize(
+        _COLOURS, dither=Image.Dither.NONE
+    )
     said, file = PngInfo(), io.BytesIO()
     said.add_text("Comment", _MARK.decode())
     picture.save(file, "PNG", optimize=True, pnginfo=said)
@@ -134,14 +154,19 @@ def _framed(frame: Array) -> Array:
     return np.pad(frame, ((0, _GAP), (0, _GAP), (0, 0)), constant_values=255)
 
 
-FORMS: Mapping[str, Callable[[Sequence[Sequence[Array]], float], bytes]] = {".gif": gif, ".png": strips}
+FORMS: Mapping[str, Callable[[Sequence[Sequence[Array]], float], bytes]] = {
+    ".gif": gif,
+    ".png": strips,
+}
 """How films are written, by the ending of their file."""
 
 
 def _shrunk(frame: Array, most: int) -> Image.Image:
     height, width = frame.shape[:2]
     share = min(1.0, most / width)
-    return Image.fromarray(frame).resize((round(width * share), round(height * share)), Image.Resampling.LANCZOS)
+    return Image.fromarray(frame).resize(
+        (round(width * share), round(height * share)), Image.Resampling.LANCZOS
+    )
 
 
 class WindowClosedError(Exception):
@@ -149,7 +174,9 @@ class WindowClosedError(Exception):
 
 
 class Window:
-    """Shows frames on the screen as they come, ``fps`` of them a second; UserError where there is no display."""
+    """Shows frames on the screen as they come, ``fps`` of them a second; UserError where there
+    is no display.
+    """
 
     fps = 30.0
 
@@ -157,14 +184,24 @@ class Window:
         os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
         import pygame  # of the environments
 
-        if sys.platform.startswith("linux") and not {"DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"} & os.environ.keys():
+        if (
+            sys.platform.startswith("linux")
+            and not {"DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"} & os.environ.keys()
+        ):
             raise UserError(f"--window: there is no display here (DISPLAY is not set); {_INSTEAD}")
         try:
             pygame.display.init()
         except pygame.error as error:
-            raise UserError(f"--window: the display cannot be used ({error}); {_INSTEAD}") from error
-        if pygame.display.get_driver() == "offscreen" and "SDL_VIDEODRIVER" not in os.environ:  # SDL's way out
-            raise UserError(f"--window: the display cannot be used (DISPLAY={os.environ.get('DISPLAY')}); {_INSTEAD}")
+            raise UserError(
+                f"--window: the display cannot be used ({error}); {_INSTEAD}"
+            ) from error
+        if (
+            pygame.display.get_driver() == "offscreen" and "SDL_VIDEODRIVER" not in os.environ
+        ):  # SDL's way out
+            raise UserError(
+                f"--window: the display cannot be used (DISPLAY={os.environ.get('DISPLAY')}); "
+                f"{_INSTEAD}"
+            )
         self._clock = pygame.time.Clock()
         return self
 

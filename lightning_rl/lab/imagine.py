@@ -1,4 +1,6 @@
-"""``--eval_agent ... --imagine``: what the world model of a checkpoint expects, beside what the environment then does."""
+"""``--eval_agent ... --imagine``: what the world model of a checkpoint expects, beside what the
+environment then does.
+"""
 
 from __future__ import annotations
 
@@ -24,29 +26,46 @@ BURN_IN = 30
 
 
 def imagine(path: Path, episodes: int, force: bool = False) -> dict[str, Any]:
-    """Plays ``episodes`` roll-outs of the checkpoint's policy for real, and the same actions from the same start in its model.
+    """Plays ``episodes`` roll-outs of the checkpoint's policy for real, and the same actions from
+    the same start in its model.
 
-    Writes ``imagination.png`` (one roll-out of each, the errors below), ``.svg`` and ``.csv`` beside the checkpoint; the report.
+    Writes ``imagination.png`` (one roll-out of each, the errors below), ``.svg`` and ``.csv``
+    beside the checkpoint; the report.
     """
     method = load_method(path)
     if not isinstance(method, ModelBased):
-        raise UserError(f"--imagine: '{path}' is of {type(method).__name__}, which has no world model; leave it out")
+        raise UserError(
+            f"--imagine: '{path}' is of {type(method).__name__}, which has no world model; leave "
+            "it out"
+        )
     out = beside(path, ["imagination"], force)
     picture = Path(f"{out.path}.png")
     out.check(picture, owned_picture)  # before the work
     policy, real = method.policy, method.agent.env
     assert isinstance(policy, WorldPolicy)
     if method.cfg.transitions == "replay":
-        raise UserError(f"--imagine: '{path}' is of ER, which replays and has no world model; use one of the other four agents")
+        raise UserError(
+            f"--imagine: '{path}' is of ER, which replays and has no world model; use one of the "
+            "other four agents"
+        )
     model = real if policy.model is None else ModelEnv(policy.model, policy.world, real)
     generator = torch.Generator().manual_seed(derive_seed(method.seeds[0], "imagine"))
     with torch.no_grad():
-        pictures, rows = _compare(policy, real, model, episodes, method.cfg.rollout_length, generator)
+        pictures, rows = _compare(
+            policy, real, model, episodes, method.cfg.rollout_length, generator
+        )
     report = {
-        "checkpoint": str(path), "implementation": method.implementation, "gamename": method.spec.gamename,
-        "env_steps": int(method.env_steps), "episodes": episodes, "rows": rows, "picture": str(picture),
-    }  # fmt: skip
-    from lightning_rl.lab.figures.imagination import draw_imagination  # matplotlib, which training does without
+        "checkpoint": str(path),
+        "implementation": method.implementation,
+        "gamename": method.spec.gamename,
+        "env_steps": int(method.env_steps),
+        "episodes": episodes,
+        "rows": rows,
+        "picture": str(picture),
+    }
+    from lightning_rl.lab.figures.imagination import (
+        draw_imagination,
+    )  # matplotlib, which training does without
 
     draw_imagination(out, report, real.draw if real.drawable else None, *pictures)
     return report
@@ -61,9 +80,16 @@ def _actions(policy: WorldPolicy, obs: Tensor, generator: torch.Generator) -> Te
 
 
 def _compare(
-    policy: WorldPolicy, real: FuncEnv, model: FuncEnv, episodes: int, steps: int, generator: torch.Generator
+    policy: WorldPolicy,
+    real: FuncEnv,
+    model: FuncEnv,
+    episodes: int,
+    steps: int,
+    generator: torch.Generator,
 ) -> tuple[tuple[list[Tensor], list[Tensor]], list[dict[str, float]]]:
-    """Observations of a long roll-out, real and imagined, and the errors of each step, averaged over those still alive."""
+    """Observations of a long roll-out, real and imagined, and the errors of each step, averaged
+    over those still alive.
+    """
 
     def noise(size: int) -> Tensor:
         return torch.rand(episodes, size, generator=generator)
@@ -71,11 +97,20 @@ def _compare(
     state = real.reset(noise(real.reset_noise_size))
     obs = real.observe(state)
     for _ in range(0 if real.episodic else BURN_IN):
-        state, obs, *_ = real.step(state, _actions(policy, obs, generator), noise(real.step_noise_size))
+        state, obs, *_ = real.step(
+            state, _actions(policy, obs, generator), noise(real.step_noise_size)
+        )
     first = obs
-    dream = model.start(obs, noise(model.model.encode_noise_size)) if isinstance(model, ModelEnv) else state
+    dream = (
+        model.start(obs, noise(model.model.encode_noise_size))
+        if isinstance(model, ModelEnv)
+        else state
+    )
     seen, dreamt, rows = [first], [model.observe(dream)], []
-    alive, lengths = torch.ones(episodes, dtype=torch.bool), torch.zeros(episodes, dtype=torch.int64)
+    alive, lengths = (
+        torch.ones(episodes, dtype=torch.bool),
+        torch.zeros(episodes, dtype=torch.int64),
+    )
     for k in range(steps):
         action = _actions(policy, obs, generator)
         state, obs, reward, terminated, _ = real.step(state, action, noise(real.step_noise_size))
@@ -83,14 +118,22 @@ def _compare(
         dream = imagined.state
         if not alive.any():
             break
-        ending = imagined.terminated.float() if imagined.continuation is None else 1 - imagined.continuation
+        ending = (
+            imagined.terminated.float()
+            if imagined.continuation is None
+            else 1 - imagined.continuation
+        )
         errors = {
             "bit_error": (imagined.obs - obs).abs().mean(-1),
-            "unchanged_bit_error": (first - obs).abs().mean(-1),  # of a model in which nothing ever happens
+            "unchanged_bit_error": (first - obs)
+            .abs()
+            .mean(-1),  # of a model in which nothing ever happens
             "reward_error": (imagined.reward - reward).abs(),
             "termination_error": (ending - terminated.float()).abs(),
         }
-        rows.append({"step": k + 1, **{name: float(value[alive].mean()) for name, value in errors.items()}})
+        rows.append(
+            {"step": k + 1, **{name: float(value[alive].mean()) for name, value in errors.items()}}
+        )
         seen.append(obs)
         dreamt.append(imagined.obs)
         lengths += alive
@@ -102,7 +145,10 @@ def _compare(
 
 def print_imagination(report: Mapping[str, Any]) -> None:
     """The table that ``--imagine`` shows."""
-    title = f"{report['implementation']} on {report['gamename']}, {report['episodes']} roll-outs: mean absolute errors"
+    title = (
+        f"{report['implementation']} on {report['gamename']}, {report['episodes']} roll-outs: "
+        "mean absolute errors"
+    )
     names = list(report["rows"][0])
     rows = [[name.replace("_", " ") for name in names]]
     for row in report["rows"]:

@@ -1,9 +1,11 @@
-"""Whether a policy does what it is asked: the measure, and the calibration that makes what is asked for a return.
+"""Whether a policy does what it is asked: the measure, and the calibration that makes what is asked
+for a return.
 
-A command of RCP-A counts in standard deviations of advantages, one of RCP-R in discounted returns, and none of them is what an
-episode will return. Calibration plays a trained policy under commands over their range, with more and less guidance, fits the
-mean return as a monotone function of the command, and keeps the inverse in the checkpoint: ``return=150`` then means the same
-for all of them.
+A command of RCP-A counts in standard deviations of advantages, one of RCP-R in discounted returns,
+and none of them is what an episode will return. Calibration plays a trained policy under commands
+over their range, with more and less guidance, fits the
+mean return as a monotone function of the command, and keeps the inverse in the checkpoint:
+``return=150`` then means the same for all of them.
 """
 
 from __future__ import annotations
@@ -23,14 +25,24 @@ from lightning_rl.nets.command import Calibration
 from lightning_rl.rollouts.data_module import evaluation_requests, warm_up_requests
 
 GUIDANCES = (0.0, 0.5, 1.0, 2.0, 4.0)
-"""Guidances that calibration tries; it takes the lowest that suffices, as episodes of one command vary more with guidance."""
+"""Guidances that calibration tries; it takes the lowest that suffices, as episodes of one
+command vary more with guidance.
+"""
 
 _COARSE, _COARSE_EPISODES = 17, 16  # commands for each guidance, episodes for each of them
-_ROUNDS, _FINE_EPISODES = 4, 24  # rounds of a command for each point of the table, episodes for each of them
+_ROUNDS, _FINE_EPISODES = (
+    4,
+    24,
+)  # rounds of a command for each point of the table, episodes for each of them
 _BEYOND = 0.25  # commands reach this share of their range below what training saw
-_WINDOW, _WINDOW_SHARE = 48, 0.1  # episodes of neighbouring commands that one mean is of, at least, and of all
+_WINDOW, _WINDOW_SHARE = (
+    48,
+    0.1,
+)  # episodes of neighbouring commands that one mean is of, at least, and of all
 
-CALIBRATION_EPISODES = len(GUIDANCES) * _COARSE * _COARSE_EPISODES + _ROUNDS * Calibration.POINTS * _FINE_EPISODES
+CALIBRATION_EPISODES = (
+    len(GUIDANCES) * _COARSE * _COARSE_EPISODES + _ROUNDS * Calibration.POINTS * _FINE_EPISODES
+)
 """The most episodes that a calibration plays."""
 
 
@@ -42,12 +54,13 @@ def obedience(asked: Sequence[float], obtained: Sequence[Sequence[float]]) -> di
         obtained: returns of episodes for each of them, ``[K, E]``.
 
     Returns:
-        ``error``: mean over what is asked of abs(mean obtained - asked); ``error_share``: of the range of what is asked;
-        ``floor``: the error that chance alone would leave, from the episodes' standard deviations;
-        ``worst_asked``, ``worst_obtained``: where the mean obtained return is farthest from what was asked, both;
-        ``slope``: of the least-squares line of episodes' returns over what was asked of them; ``rank_correlation``: Spearman's,
-        over episodes (these three are 0 where nothing varies);
-        ``highest``: the mean that is obtained where most is asked for.
+        ``error``: mean over what is asked of abs(mean obtained - asked); ``error_share``: of the
+        range of what is asked; ``floor``: the error that chance alone would leave, from the
+        episodes' standard deviations; ``worst_asked``, ``worst_obtained``: where the mean obtained
+        return is farthest from what was asked, both; ``slope``: of the least-squares line of
+        episodes' returns over what was asked of them; ``rank_correlation``: Spearman's, over
+        episodes (these three are 0 where nothing varies); ``highest``: the mean that is obtained
+        where most is asked for.
     """
     x, y = np.asarray(asked, dtype=float), np.asarray(obtained, dtype=float)
     spread = np.repeat(x - x.mean(), y.shape[1])
@@ -73,45 +86,68 @@ class Trials:
     returns: list[float] = field(default_factory=list)
 
     def fit(self) -> tuple[Array, Array]:
-        """First numbers of commands in ascending order, and the mean return as an increasing function of them.
+        """First numbers of commands in ascending order, and the mean return as an increasing
+        function of them.
 
-        A running mean over episodes in the order of their commands, made monotone by isotonic regression. A constant stretch of
-        that is one point, at the mean of its commands; between points it is linear.
+        A running mean over episodes in the order of their commands, made monotone by isotonic
+        regression. A constant stretch of that is one point, at the mean of its commands; between
+        points it is linear.
         """
         from scipy.optimize import isotonic_regression
 
-        order, size = np.argsort(self.first, kind="stable"), max(_WINDOW, round(_WINDOW_SHARE * len(self.first)))
+        order, size = (
+            np.argsort(self.first, kind="stable"),
+            max(_WINDOW, round(_WINDOW_SHARE * len(self.first))),
+        )
         window = np.full(size, 1 / size)
-        first, mean = (np.convolve(np.asarray(each)[order], window, "valid") for each in (self.first, self.returns))
+        first, mean = (
+            np.convolve(np.asarray(each)[order], window, "valid")
+            for each in (self.first, self.returns)
+        )
         blocks = isotonic_regression(mean).blocks
-        first, level = (np.add.reduceat(each, blocks[:-1]) / np.diff(blocks) for each in (first, mean))
+        first, level = (
+            np.add.reduceat(each, blocks[:-1]) / np.diff(blocks) for each in (first, mean)
+        )
         return first, level
 
 
 def table(tried: Mapping[float, Trials], floor: float) -> tuple[Array, Array, Array]:
-    """Returns from ``floor`` to the highest, and for each the first number of a command and the least guidance that obtain it.
+    """Returns from ``floor`` to the highest, and for each the first number of a command and the
+    least guidance that obtain it.
 
-    They begin at the lowest return that any command obtains where that is above ``floor``, or all of them are below it.
-    A return that no guidance reaches gets the command, and its guidance, whose return is the nearest.
+    They begin at the lowest return that any command obtains where that is above ``floor``, or all
+    of them are below it. A return that no guidance reaches gets the command, and its guidance,
+    whose return is the nearest.
     """
     fits = {guidance: trials.fit() for guidance, trials in sorted(tried.items())}
-    lowest, highest = min(level[0] for _, level in fits.values()), max(level[-1] for _, level in fits.values())
+    lowest, highest = (
+        min(level[0] for _, level in fits.values()),
+        max(level[-1] for _, level in fits.values()),
+    )
     asked = np.linspace(floor if lowest < floor < highest else lowest, highest, Calibration.POINTS)
     first, guided, missed = np.zeros(len(asked)), np.zeros(len(asked)), np.full(len(asked), np.inf)
     for guidance, (commands, level) in fits.items():
         off = np.abs(asked - asked.clip(level[0], level[-1]))
         better = off < missed
-        first[better], guided[better], missed[better] = np.interp(asked[better], level, commands), guidance, off[better]
+        first[better], guided[better], missed[better] = (
+            np.interp(asked[better], level, commands),
+            guidance,
+            off[better],
+        )
     return asked, first, guided
 
 
-def calibrate(method: Method, num_workers: int = 0, advance: Advance = lambda count, now: None) -> Calibration:
-    """Fits the map from the return that is asked for to the command, and the guidance, that obtain it.
+def calibrate(
+    method: Method, num_workers: int = 0, advance: Advance = lambda count, now: None
+) -> Calibration:
+    """Fits the map from the return that is asked for to the command, and the guidance, that obtain
+    it.
 
-    It is played on environment seeds of its own, actions sampled, about 4,500 episodes: first commands over their whole range
-    with each guidance, then those of the table again and again. What can be asked for lies between what uniformly random
-    actions get (in episodes as a run begins with), less a standard deviation, and what the best command gets; where that is
-    less, between what the worst and the best command get.
+    It is played on environment seeds of its own, actions sampled, about 4,500 episodes: first
+    commands over their whole range with each guidance, then those of the table again and again.
+    What can be asked for lies between what uniformly random actions get (in episodes as a run
+    begins with), less a standard deviation, and what the best command gets; where that is less,
+    between what the worst and the best command get.
 
     Args:
         method: with a policy that takes commands.
@@ -120,19 +156,33 @@ def calibrate(method: Method, num_workers: int = 0, advance: Advance = lambda co
     """
     low, high = method.command_limits() or (0.0, 0.0)
     rest = (method.first_command() or ())[1:]
-    parameters, tried, played = method.policy.state_dict(), {guidance: Trials() for guidance in GUIDANCES}, 0
+    parameters, tried, played = (
+        method.policy.state_dict(),
+        {guidance: Trials() for guidance in GUIDANCES},
+        0,
+    )
     with contextlib.closing(method.collector(num_workers)) as collector:
-        uniform = [e.ret for e in collector.collect(warm_up_requests(method.seed, 64), parameters, version=0)]
+        uniform = [
+            e.ret
+            for e in collector.collect(warm_up_requests(method.seed, 64), parameters, version=0)
+        ]
         floor = float(np.mean(uniform) - np.std(uniform))
         low -= _BEYOND * (high - low)
-        if method.command_names[0] == "return":  # the best episodes, which UDRL keeps, are no measure of what can be asked for
+        if (
+            method.command_names[0] == "return"
+        ):  # the best episodes, which UDRL keeps, are no measure of what can be asked for
             low = min(low, floor)
         asked = [(c, w) for w in GUIDANCES for c in np.linspace(low, high, _COARSE).tolist()]
         for number in range(1 + _ROUNDS):
             requests: list[Request] = []
             for first, guidance in asked:
-                count, start = _FINE_EPISODES if number else _COARSE_EPISODES, played + len(requests)
-                requests += evaluation_requests(method.seed, "calibration", start, count, (first, *rest, guidance), "sampled")
+                count, start = (
+                    _FINE_EPISODES if number else _COARSE_EPISODES,
+                    played + len(requests),
+                )
+                requests += evaluation_requests(
+                    method.seed, "calibration", start, count, (first, *rest, guidance), "sampled"
+                )
             for episode in collector.collect(requests, parameters, version=0):
                 first, *_, guidance = episode.request.command or ()
                 tried[guidance].first.append(first)

@@ -28,7 +28,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Curve:
-    """Values ``[n]`` of one run at env_steps ``[n]``; seconds ``[n]``: since the run began, without breaks."""
+    """Values ``[n]`` of one run at env_steps ``[n]``; seconds ``[n]``: since the run began,
+    without breaks.
+    """
 
     name: str
     env_steps: Floats
@@ -61,26 +63,37 @@ def natural_order(name: str) -> list[tuple[int, str]]:
 
 
 def read_scalar(run_dir: Path, tag: str) -> Curve:
-    """A scalar over env_steps from all TensorBoard files of a run; what is later than the begin of the next file is void.
+    """A scalar over env_steps from all TensorBoard files of a run; what is later than the begin of
+    the next file is void.
 
-    UnknownScalarError where the run has no such scalar, UserError where it has no finite value of it.
+    UnknownScalarError where the run has no such scalar, UserError where it has no finite value of
+    it.
     """
     points: dict[int, tuple[float, float]] = {}
     before = 0.0
     for path in event_files(run_dir):
         events = read_events(path)
-        new = {step: (value, before + seconds) for step, seconds, value in events.scalars.get(tag, ())}
+        new = {
+            step: (value, before + seconds) for step, seconds, value in events.scalars.get(tag, ())
+        }
         begin = min([*new, events.begin])
         points = {step: point for step, point in points.items() if step < begin} | new
         before += events.seconds
     if not points:
         known = scalar_names(run_dir)
-        remedy = did_you_mean(tag, sorted(known), "it has") if known else "give a run directory with a logger/ folder in it"
+        remedy = (
+            did_you_mean(tag, sorted(known), "it has")
+            if known
+            else "give a run directory with a logger/ folder in it"
+        )
         raise UnknownScalarError(f"'{run_dir}' has no scalar '{tag}'; {remedy}")
     steps = sorted(points)
     value, seconds = np.array([points[step] for step in steps]).T
     if not np.isfinite(value).any():
-        raise UserError(f"'{run_dir}': no value of its scalar '{tag}' is a finite number; the run diverged, leave it out")
+        raise UserError(
+            f"'{run_dir}': no value of its scalar '{tag}' is a finite number; the run diverged, "
+            "leave it out"
+        )
     return Curve(run_dir.name, np.array(steps, dtype=np.float64), value, seconds)
 
 
@@ -92,24 +105,35 @@ def scalar_names(run_dir: Path) -> set[str]:
 def event_files(run_dir: Path) -> list[Path]:
     """The TensorBoard files of a run, one for each time that it was started, oldest first."""
     found = (path for path in run_dir.glob("logger/version_*/*tfevents*") if path.is_file())
-    return sorted(found, key=lambda path: (natural_order(path.parent.name), natural_order(path.name)))
+    return sorted(
+        found, key=lambda path: (natural_order(path.parent.name), natural_order(path.name))
+    )
 
 
 @dataclass(frozen=True)
 class Events:
-    """scalars: (env_steps, seconds since the start, value) by tag; seconds: how long it was written."""
+    """scalars: (env_steps, seconds since the start, value) by tag; seconds: how long it was
+    written.
+    """
 
     scalars: Mapping[str, list[tuple[int, float, float]]]
     seconds: float
 
     @property
     def begin(self) -> float:
-        """The first step of the run's own scalars that each epoch has; others may be over another axis, as Lightning's are."""
-        return min((points[0][0] for tag, points in self.scalars.items() if tag.startswith("time/")), default=math.inf)
+        """The first step of the run's own scalars that each epoch has; others may be over
+        another axis, as Lightning's are.
+        """
+        return min(
+            (points[0][0] for tag, points in self.scalars.items() if tag.startswith("time/")),
+            default=math.inf,
+        )
 
 
 def read_events(path: Path) -> Events:
-    """All scalars of an event file. One that is cut short counts up to the cut; what is no event file is named and left out."""
+    """All scalars of an event file. One that is cut short counts up to the cut; what is no event
+    file is named and left out.
+    """
     return _parsed(path, path.stat().st_size)
 
 
@@ -126,7 +150,11 @@ def _parsed(path: Path, size: int) -> Events:
             if started is None:
                 started = event.wall_time
             step, since = event.step, event.wall_time - started
-            numbers = [(value.tag, number) for value in event.summary.value if (number := _number(value)) is not None]
+            numbers = [
+                (value.tag, number)
+                for value in event.summary.value
+                if (number := _number(value)) is not None
+            ]
             if numbers and (masked_crc32c(record) if checksum is None else checksum) != said:
                 raise ValueError("a checksum is wrong")
             if 0 <= step <= WHOLE and abs(since) <= WHOLE:
@@ -139,20 +167,30 @@ def _parsed(path: Path, size: int) -> Events:
 
 
 def _number(value: Any) -> float | None:
-    """The scalar in a value of a summary, in the old form or the new one; None where it is something else."""
+    """The scalar in a value of a summary, in the old form or the new one; None where it is
+    something else.
+    """
     if value.HasField("simple_value"):
         return float(value.simple_value)
-    if value.HasField("tensor") and value.metadata.plugin_data.plugin_name == "scalars" and len(value.tensor.float_val) == 1:
+    if (
+        value.HasField("tensor")
+        and value.metadata.plugin_data.plugin_name == "scalars"
+        and len(value.tensor.float_val) == 1
+    ):
         return float(value.tensor.float_val[0])
     return None
 
 
-_HEAD, _CRC = struct.Struct("<QI"), struct.Struct("<I")  # before a record: its length, and a checksum of that; after it: its own
+_HEAD, _CRC = (
+    struct.Struct("<QI"),
+    struct.Struct("<I"),
+)  # before a record: its length, and a checksum of that; after it: its own
 _SHORT = 100  # bytes; almost all records are shorter, but not the table of hyper-parameters
 
 
 def _records(content: bytes) -> Iterator[tuple[bytes, int | None, int]]:
-    """The records of an event file, the checksum of each that is short, and what the file says it is.
+    """The records of an event file, the checksum of each that is short, and what the file says it
+    is.
 
     ValueError where the file is cut short.
     """
@@ -164,7 +202,9 @@ def _records(content: bytes) -> Iterator[tuple[bytes, int | None, int]]:
         starts.append(at + _HEAD.size)
         ends.append(end)
         at = end + _CRC.size
-    checksums = _checksums(content, np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64))
+    checksums = _checksums(
+        content, np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64)
+    )
     for start, end, checksum in zip(starts, ends, checksums, strict=True):
         short = end - start <= _SHORT
         yield content[start:end], checksum if short else None, _CRC.unpack_from(content, end)[0]
@@ -172,12 +212,20 @@ def _records(content: bytes) -> Iterator[tuple[bytes, int | None, int]]:
         raise ValueError("it is cut short")
 
 
-def _checksums(content: bytes, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> list[int]:
-    """The CRC-32C of each part, masked as all TFRecord files have it, all at once; of parts that are not short it is none."""
+def _checksums(
+    content: bytes, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
+) -> list[int]:
+    """The CRC-32C of each part, masked as all TFRecord files have it, all at once; of parts that
+    are not short it is none.
+    """
     numbers, lengths = np.frombuffer(content, dtype=np.uint8), ends - starts
-    order = np.argsort(np.where(lengths > _SHORT, 0, -lengths), kind="stable")  # the longest of the short ones first
+    order = np.argsort(
+        np.where(lengths > _SHORT, 0, -lengths), kind="stable"
+    )  # the longest of the short ones first
     offsets = np.arange(min(int(lengths.max(initial=0)), _SHORT))
-    longer = np.searchsorted(np.sort(np.where(lengths > _SHORT, 0, -lengths)), -offsets)  # how many reach so far
+    longer = np.searchsorted(
+        np.sort(np.where(lengths > _SHORT, 0, -lengths)), -offsets
+    )  # how many reach so far
     columns = np.take(numbers, starts[order] + offsets[:, None], mode="clip").astype(np.uint32)
     sorted_crc = np.full(len(starts), 0xFFFFFFFF, dtype=np.uint32)
     for column, count in zip(columns, longer.tolist(), strict=True):

@@ -1,7 +1,9 @@
-"""Makes an agent of the package out of a run, for those who maintain it: its small checkpoint and its row in ``agents.yaml``.
+"""Makes an agent of the package out of a run, for those who maintain it: its small checkpoint and
+its row in ``agents.yaml``.
 
-``python -m lightning_rl.lab.shipping NAME RUN_DIR [--claim ID]`` calibrates the run's checkpoint where its policy takes commands
-and is not calibrated, and plays it; a name that is there is replaced.
+``python -m lightning_rl.lab.shipping NAME RUN_DIR [--claim ID]`` calibrates the run's checkpoint
+where its policy takes commands and is not calibrated, and plays it; a name that is there is
+replaced.
 """
 
 from __future__ import annotations
@@ -49,16 +51,30 @@ def ship(name: str, path: Path, claim: str | None) -> ShippedAgent:
     if calibration is not None and calibration.limits is not None:
         ranges["return"] = calibration.limits
     return ShippedAgent(
-        method.implementation, method.gamename, method.seed, round(played["return"]["mean"], 2),
-        round(float(np.std(played["returns"], ddof=1)), 2), EPISODES, made, claim, method.plays,
-        {key: (math.ceil(100 * low) / 100, math.floor(100 * high) / 100) for key, (low, high) in ranges.items()},  # within them
-    )  # fmt: skip
+        method.implementation,
+        method.gamename,
+        method.seed,
+        round(played["return"]["mean"], 2),
+        round(float(np.std(played["returns"], ddof=1)), 2),
+        EPISODES,
+        made,
+        claim,
+        method.plays,
+        {
+            key: (math.ceil(100 * low) / 100, math.floor(100 * high) / 100)
+            for key, (low, high) in ranges.items()
+        },  # within them
+    )
 
 
 def command_of(run_dir: Path) -> str:
     """The command that a run was started with, whatever program and folder it was started in."""
     words = str(read_yaml(run_dir / "config.yaml")["command"]).split()[1:]
-    flags = re.sub(r" ?--(exp_name|logdir|num_workers|resume)(=\S*| [^-]\S*)?", "", " ".join(words).removeprefix("train "))
+    flags = re.sub(
+        r" ?--(exp_name|logdir|num_workers|resume)(=\S*| [^-]\S*)?",
+        "",
+        " ".join(words).removeprefix("train "),
+    )
     return f"lightning-rl train {flags.strip()}"
 
 

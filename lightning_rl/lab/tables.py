@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 IDENTITY = ("gamename", "implementation")
-"""What the curves of a claim are of: columns of the CSV of its runs, as they are the same in every row of a curve."""
+"""What the curves of a claim are of: columns of the CSV of its runs, as they are the same in
+every row of a curve.
+"""
 
 
 def runs_beside(path: Path) -> Path:
@@ -36,7 +38,9 @@ def matching_rows(path: Path, where: Mapping[str, str]) -> list[dict[str, str]]:
 
 
 def csv_rows(text: str) -> csv.DictReader[str]:
-    """The rows of a CSV by column, as text; what a row has too much is under None, what it lacks is None."""
+    """The rows of a CSV by column, as text; what a row has too much is under None, what it lacks
+    is None.
+    """
     return csv.DictReader(io.StringIO(text, newline=""))
 
 
@@ -48,10 +52,16 @@ def csv_lines(rows: Iterable[Sequence[object]]) -> str:
 
 
 def interval(value: float, low: float, high: float, form: str = ".1f") -> str:
-    """A mean and its interval; alone for a single value; ``all alike`` for equal ones, which have no width of an interval."""
+    """A mean and its interval; alone for a single value; ``all alike`` for equal ones, which
+    have no width of an interval.
+    """
     if math.isnan(low):
         return f"{value:{form}}"
-    return f"{value:{form}} (all alike)" if low == high else f"{value:{form}} [{low:{form}}, {high:{form}}]"
+    return (
+        f"{value:{form}} (all alike)"
+        if low == high
+        else f"{value:{form}} [{low:{form}}, {high:{form}}]"
+    )
 
 
 def markdown(rows: Sequence[Sequence[str]]) -> str:
@@ -66,7 +76,11 @@ def is_number(text: str) -> bool:
 
 
 def put_rows(
-    rows: Sequence[Sequence[str]], title: str = "", caption: str | None = None, styles: Sequence[str | None] = (), end: str = ""
+    rows: Sequence[Sequence[str]],
+    title: str = "",
+    caption: str | None = None,
+    styles: Sequence[str | None] = (),
+    end: str = "",
 ) -> None:
     """Prints header and rows as a table, columns of numbers to the right.
 
@@ -95,7 +109,9 @@ def finite(value: object) -> bool:
 
 
 def plain_number(value: Any) -> Any:
-    """A float with six significant digits, a whole one as such, nan as nothing; anything else as it is."""
+    """A float with six significant digits, a whole one as such, nan as nothing; anything else as
+    it is.
+    """
     if not isinstance(value, float):
         return value
     if math.isnan(value):
@@ -104,7 +120,11 @@ def plain_number(value: Any) -> Any:
 
 
 def save_table(out: Out, table: pd.DataFrame, name: str) -> Path:
-    """Writes a table as OUT-name.csv, beside a figure of the same OUT, or as OUT where that ends in .csv; the path."""
-    path = out.path if out.path.suffix == ".csv" else out.path.with_name(f"{out.path.name}-{name}.csv")
+    """Writes a table as OUT-name.csv, beside a figure of the same OUT, or as OUT where that ends
+    in .csv; the path.
+    """
+    path = (
+        out.path if out.path.suffix == ".csv" else out.path.with_name(f"{out.path.name}-{name}.csv")
+    )
     out.write(File(path, csv_text(table), owned_table(table.columns)))
     return path

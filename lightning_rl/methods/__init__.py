@@ -1,1 +1,3 @@
-"""One family file per method family: the LightningModule, its Config and the order of the algorithm."""
+"""One family file per method family: the LightningModule, its Config and the order of the
+algorithm.
+"""

@@ -1,8 +1,10 @@
-"""Value-based and actor-critic agents (``agents``) as methods: one LightningModule for all, one Config each.
+"""Value-based and actor-critic agents (``agents``) as methods: one LightningModule for all, one
+Config each.
 
-An epoch is ``steps_per_epoch`` decisions with the learning that goes with them. The agent is a stack of members, one per
-seed; what a member does is a function of its own seed, so one seed of many is, up to rounding, the run of that seed alone (except
-that with repeated actions all stop when the first has spent its budget).
+An epoch is ``steps_per_epoch`` decisions with the learning that goes with them. The agent is a
+stack of members, one per seed; what a member does is a function of its own seed, so one seed of
+many is, up to rounding, the run of that seed alone (except that with repeated actions all stop when
+the first has spent its budget).
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ from lightning_rl.rollouts.data_module import distinct
 
 
 class GreedyActor(Actor):
-    """The action of the highest value, of equal ones the first; continuous: the tanh of what the network gives."""
+    """The action of the highest value, of equal ones the first; continuous: the tanh of what the
+    network gives.
+    """
 
     def __init__(self, net: nn.Module, continuous: bool):
         super().__init__()
@@ -46,7 +50,9 @@ class GreedyActor(Actor):
 def member_policy(agent: Actors, row: int, spec: EnvSpec) -> Policy | GreedyActor:
     """One member as a plain policy."""
     net, kind = agent.module(row), agent.distribution_class
-    return GreedyActor(net, spec.continuous) if kind is None else Policy(net, kind, spec.action_size)
+    return (
+        GreedyActor(net, spec.continuous) if kind is None else Policy(net, kind, spec.action_size)
+    )
 
 
 class AgentMethod(StackedMethod):
@@ -66,7 +72,9 @@ class AgentMethod(StackedMethod):
         return self.kind.agent(self.cfg, self.spec, self.seeds, None)
 
     def adopt(self, weights: Mapping[str, Tensor]) -> None:
-        """Every seed starts from the policy; critics, optimizers, memory and counters start anew."""
+        """Every seed starts from the policy; critics, optimizers, memory and counters start
+        anew.
+        """
         super().adopt(weights)
         self.agent.adopt(self.policies[0].net)
         self._take_policies()
@@ -82,9 +90,17 @@ class AgentMethod(StackedMethod):
         return super().finished() or cast(Any, self.trainer).datamodule.training.done
 
     def train_epoch(self, batch: MemberTraining) -> None:
-        before, played, judged = batch.results.episodes.clone(), batch.env_steps.sum(), batch.results.judge_steps.clone()
+        before, played, judged = (
+            batch.results.episodes.clone(),
+            batch.env_steps.sum(),
+            batch.results.judge_steps.clone(),
+        )
         end, repeat = batch.step + self.decisions(batch.step, 0), self.spec.repeat
-        while not batch.done and batch.step < end and (some := self.decisions(batch.step, int(batch.env_steps.max()), repeat)):
+        while (
+            not batch.done
+            and batch.step < end
+            and (some := self.decisions(batch.step, int(batch.env_steps.max()), repeat))
+        ):
             batch.run(some)  # once, but where an episode ended within a repeated action
         self.counter("env_steps").copy_(batch.env_steps)
         self.counter("num_updates").copy_(self.agent.num_updates)
@@ -93,7 +109,9 @@ class AgentMethod(StackedMethod):
         self._take_policies()
         self.sum_up()
         speed = self.speed_scalars(int(batch.env_steps.sum() - played))
-        self.log_members([{**rollout_scalars(batch, before, n), **speed} for n in range(len(self.seeds))])
+        self.log_members(
+            [{**rollout_scalars(batch, before, n), **speed} for n in range(len(self.seeds))]
+        )
 
     def _take_policies(self) -> None:
         """Copies the agent's rows into the plain networks."""
@@ -104,7 +122,9 @@ class AgentMethod(StackedMethod):
 
 
 def rollout_scalars(training: MemberTraining, before: Tensor, member: int) -> dict[str, float]:
-    """``rollout/...`` over the member's episodes that have ended since there were ``before`` ``[N]``; none if none did."""
+    """``rollout/...`` over the member's episodes that have ended since there were ``before``
+    ``[N]``; none if none did.
+    """
     r = training.results
     new = slice(int(before[member]), int(r.episodes[member]))
     returns, lengths = r.returns[member, new].tolist(), r.lengths[member, new].tolist()
@@ -120,19 +140,32 @@ class AgentRollouts(StackedRollouts):
         super().__init__(method, method.collector(num_workers))
         cfg, spec = method.cfg, method.spec
         self.spec = spec
-        rule = stop_rule(cfg, cfg.stop_rule, spec.solved_return if cfg.solved_return is None else cfg.solved_return)
+        rule = stop_rule(
+            cfg,
+            cfg.stop_rule,
+            spec.solved_return if cfg.solved_return is None else cfg.solved_return,
+        )
         envs = make_envs(spec, method.seeds, cfg.simulator)
         if cfg.judge == "test" and rule:
             score = mean_test_return(functools.partial(make_envs, spec), 1)
-            self.training: MemberTraining = JudgedTraining.of(method.agent, envs, cfg, rule, cfg.faithful, score=score)
+            self.training: MemberTraining = JudgedTraining.of(
+                method.agent, envs, cfg, rule, cfg.faithful, score=score
+            )
         else:
             self.training = MemberTraining.of(method.agent, envs, cfg, rule, cfg.faithful)
 
     def evaluate(self) -> list[Scores]:
         """Every member's own policy."""
-        played = [self.play_policy(seed, policy) for seed, policy in zip(self.method.seeds, self.method.policies, strict=True)]
-        scores = {id(episodes): scores_of(episodes) for each in played for episodes in distinct(each)}
-        return [{prefix: scores[id(episodes)] for prefix, episodes in each.items()} for each in played]
+        played = [
+            self.play_policy(seed, policy)
+            for seed, policy in zip(self.method.seeds, self.method.policies, strict=True)
+        ]
+        scores = {
+            id(episodes): scores_of(episodes) for each in played for episodes in distinct(each)
+        }
+        return [
+            {prefix: scores[id(episodes)] for prefix, episodes in each.items()} for each in played
+        ]
 
     def layout(self, done: int) -> Any:
         return self.training.layout(self.spec.action_size)
@@ -143,11 +176,18 @@ class AgentRollouts(StackedRollouts):
 
 
 def agent_method(
-    name: str, kind: RegisteredAgent | None = None, configs: Path | str | Mapping[str, Any] | None = None
+    name: str,
+    kind: RegisteredAgent | None = None,
+    configs: Path | str | Mapping[str, Any] | None = None,
 ) -> type[AgentMethod]:
-    """Registers the method that trains agents on their own, those of this name in the table unless a ``kind`` is given."""
+    """Registers the method that trains agents on their own, those of this name in the table
+    unless a ``kind`` is given.
+    """
     kind = kind or AGENTS[name]
-    doc = f"{name} as a method of its own; see ``Method`` for arguments and errors, and ``StackedMethod`` for ``num_seeds``."
+    doc = (
+        f"{name} as a method of its own; see ``Method`` for arguments and errors, and "
+        "``StackedMethod`` for ``num_seeds``."
+    )
     body = {"kind": kind, "Config": kind.config, "__module__": __name__, "__doc__": doc}
     method = type(name.replace("-", ""), (AgentMethod,), body)
     return register_method(name, configs=configs)(method)
@@ -163,12 +203,14 @@ PPO = METHODS["PPO"]
 def register_agent(
     name: str, config: type[AgentConfig], configs: Path | str | Mapping[str, Any]
 ) -> Callable[[AgentClass], AgentClass]:
-    """A decorator that makes a class of agents known, as a method of its own and as an agent that judges proxies.
+    """A decorator that makes a class of agents known, as a method of its own and as an agent that
+    judges proxies.
 
     Args:
         name: of the implementation.
         config: the schema of its values, a pydantic dataclass.
-        configs: a file of configs, or its content, see ``register_method``; ``extends: DDQN`` takes over the values of DDQN.
+        configs: a file of configs, or its content, see ``register_method``; ``extends: DDQN`` takes
+            over the values of DDQN.
 
     Returns:
         The decorator, which gives back the class as it is.
@@ -179,11 +221,17 @@ def register_agent(
 
     checked_name("register_agent", name, "'my-agent'")
     if not (isinstance(config, type) and is_dataclass(config)):
-        raise UserError(f"register_agent('{shorten(name)}'): config {shown(config)} is no schema; give a pydantic dataclass")
+        raise UserError(
+            f"register_agent('{shorten(name)}'): config {shown(config)} is no schema; give a "
+            "pydantic dataclass"
+        )
 
     def register(agent: AgentClass) -> AgentClass:
         if not (isinstance(agent, type) and hasattr(agent, "misfit")):
-            raise UserError(f"register_agent('{shorten(name)}') decorates a class of lightning_rl's Agent, not {shown(agent)}")
+            raise UserError(
+                f"register_agent('{shorten(name)}') decorates a class of lightning_rl's Agent, not "
+                f"{shown(agent)}"
+            )
         kind = RegisteredAgent(config, agent, agent.misfit)
         agent_method(name, kind, configs)
         AGENTS[name] = kind

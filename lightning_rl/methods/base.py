@@ -1,4 +1,6 @@
-"""What every method shares: its config and counters, how its epochs become Lightning's steps, logs over env_steps, evaluation."""
+"""What every method shares: its config and counters, how its epochs become Lightning's steps,
+logs over env_steps, evaluation.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,12 @@ from lightning_rl.core.types import ActionMode, Episode
 from lightning_rl.envs.spaces import action_box_of, other_box
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.methods.layouts import check_loaded
-from lightning_rl.methods.own_networks import check_shapes, checked_networks, class_names, refuse_sizes
+from lightning_rl.methods.own_networks import (
+    check_shapes,
+    checked_networks,
+    class_names,
+    refuse_sizes,
+)
 from lightning_rl.methods.registry import own_implementation
 from lightning_rl.nets.command import Calibration
 from lightning_rl.nets.layers import Backward
@@ -40,14 +47,18 @@ class Clock(torch.optim.SGD):
 
 
 class Method(LightningModule):
-    """A learning method: networks, optimizers, and what happens in an epoch. Environments and buffers are in ``rollouts()``.
+    """A learning method: networks, optimizers, and what happens in an epoch. Environments and
+    buffers are in ``rollouts()``.
 
-    It is an ordinary LightningModule: ``Trainer(...).fit(method, datamodule=method.rollouts(num_workers=2))``. An epoch is one
-    training batch, a collection and all updates on it, which ``train_epoch`` makes by hand. Lightning's ``global_step`` counts
-    the optimizer steps that it sees, and one of a clock for each epoch; ``env_steps`` and ``num_updates`` are counted here.
+    It is an ordinary LightningModule: ``Trainer(...).fit(method,
+    datamodule=method.rollouts(num_workers=2))``. An epoch is one training batch, a collection and
+    all updates on it, which ``train_epoch`` makes by hand. Lightning's ``global_step`` counts the
+    optimizer steps that it sees, and one of a clock for each epoch; ``env_steps`` and
+    ``num_updates`` are counted here.
 
-    A subclass sets ``Config`` and ``self.policy``, and defines ``rollouts``, ``make_optimizers`` and ``train_epoch``. The last
-    adds to ``env_steps``, ``episodes`` and ``num_updates`` (but for those of ``fit``), and calls ``log_scalars`` once.
+    A subclass sets ``Config`` and ``self.policy``, and defines ``rollouts``, ``make_optimizers``
+    and ``train_epoch``. The last adds to ``env_steps``, ``episodes`` and ``num_updates`` (but for
+    those of ``fit``), and calls ``log_scalars`` once.
 
     Args:
         gamename: the environment, by the project's name, a Gymnasium id, or ``module:Id-v0``.
@@ -55,25 +66,34 @@ class Method(LightningModule):
         seed: all randomness of the run is a function of it.
         preset: a block under ``presets:`` of the implementation's config.
         config: values of keys, e.g. those of a run's ``config.yaml``.
-        networks: own networks by the names of ``network_names``; the others are built as the config says.
-        action_box: of a checkpoint: the lower and upper bounds of continuous actions that its policy learned, see ``other_box``.
-        settings: values of single keys, above all others. What nobody gives comes from ``configs/``.
+        networks: own networks by the names of ``network_names``; the others are built as the config
+            says.
+        action_box: of a checkpoint: the lower and upper bounds of continuous actions that its
+            policy learned, see ``other_box``.
+        settings: values of single keys, above all others. What nobody gives comes from
+            ``configs/``.
 
     Raises:
-        UserError: an unknown key, a value out of range, or an environment that the method cannot be used on.
+        UserError: an unknown key, a value out of range, or an environment that the method cannot be
+            used on.
     """
 
     Config: ClassVar[type[MethodConfig]]
     implementations: ClassVar[tuple[str, ...]] = ()
     command_names: tuple[str, ...] = ()
-    network_names: ClassVar[Mapping[str, str]] = {}  # of the networks that a user may give, with the key of the sizes of ours
+    network_names: ClassVar[
+        Mapping[str, str]
+    ] = {}  # of the networks that a user may give, with the key of the sizes of ours
     stackable = False  # whether --num_seeds can train several seeds at once
     has_population = False  # whether --executor says where it is evaluated
     policy_name = "policy"  # of the policy that --reload takes, in a checkpoint's weights
     precisions: ClassVar[tuple[str, ...]] = ("32-true", "bf16-mixed")  # that a Trainer may have
     auto_gpu = True  # whether --accelerator auto takes a GPU
-    plays: ActionMode = "sampled"  # the actions that its policy is meant to be used with: films and ``LoadedAgent`` take these
-    monitor = "eval/return_mean"  # what chooses the best checkpoint, and what --stop_return is about
+    # the actions that its policy is meant to be used with: films and ``LoadedAgent`` take these
+    plays: ActionMode = "sampled"
+    monitor = (
+        "eval/return_mean"  # what chooses the best checkpoint, and what --stop_return is about
+    )
     logged_over = "env_steps"  # the counter that is the x axis of what is logged
     reloadable = True  # whether --reload can start from its policy's weights
     policy: Actor
@@ -84,10 +104,17 @@ class Method(LightningModule):
     held_out_env_steps: Tensor
 
     def __init__(
-        self, gamename: str, *, implementation: str | None = None, seed: int = 25, preset: str | None = None,
-        config: Mapping[str, Any] | None = None, networks: Mapping[str, nn.Module] | None = None,
-        action_box: Sequence[Sequence[float]] | None = None, **settings: Any,
-    ):  # fmt: skip
+        self,
+        gamename: str,
+        *,
+        implementation: str | None = None,
+        seed: int = 25,
+        preset: str | None = None,
+        config: Mapping[str, Any] | None = None,
+        networks: Mapping[str, nn.Module] | None = None,
+        action_box: Sequence[Sequence[float]] | None = None,
+        **settings: Any,
+    ):
         super().__init__()
         self.automatic_optimization = False
         allow(gamename)
@@ -100,18 +127,28 @@ class Method(LightningModule):
             raise UserError(reason)
         where = f"{type(self).__name__}(...)"
         config = {} if config is None else config
-        self.cfg: Any = method_config(self.Config, self.implementation, gamename, preset, config, settings, where)
+        self.cfg: Any = method_config(
+            self.Config, self.implementation, gamename, preset, config, settings, where
+        )
         self.own_networks = {} if networks is None else checked_networks(networks, self)
         if self.own_networks:
             refuse_sizes(self, where, settings)
-        self.save_hyperparameters({
-            "implementation": self.implementation, "gamename": gamename, "seed": self.seed,
-            "config": dataclasses.asdict(self.cfg), **({"networks": class_names(self.own_networks)} if self.own_networks else {}),
-            **({} if box is None else {"action_box": box}),
-        }, ignore=list(settings))  # fmt: skip
+        self.save_hyperparameters(
+            {
+                "implementation": self.implementation,
+                "gamename": gamename,
+                "seed": self.seed,
+                "config": dataclasses.asdict(self.cfg),
+                **({"networks": class_names(self.own_networks)} if self.own_networks else {}),
+                **({} if box is None else {"action_box": box}),
+            },
+            ignore=list(settings),
+        )
         for counter in COUNTERS:
             self.register_buffer(counter, torch.zeros((), dtype=torch.int64))
-        self.scalars: dict[str, float] = {}  # the last value of each that was logged, of several seeds their mean
+        self.scalars: dict[
+            str, float
+        ] = {}  # the last value of each that was logged, of several seeds their mean
         self._last_time = time.perf_counter()
         self._loss: Tensor | None = None  # of the newest step
 
@@ -126,7 +163,8 @@ class Method(LightningModule):
         """The data that the method learns from and is evaluated on.
 
         Args:
-            num_workers: processes that play episodes; 0: none besides this one. Results do not depend on it.
+            num_workers: processes that play episodes; 0: none besides this one. Results do not
+                depend on it.
         """
         raise NotImplementedError
 
@@ -139,7 +177,9 @@ class Method(LightningModule):
         raise NotImplementedError
 
     def finished(self) -> bool:
-        """Whether nothing is left to learn: asked after each epoch, and as training starts, since a run may be resumed then."""
+        """Whether nothing is left to learn: asked after each epoch, and as training starts,
+        since a run may be resumed then.
+        """
         return False
 
     def first_command(self) -> tuple[float, ...] | None:
@@ -159,33 +199,52 @@ class Method(LightningModule):
         return None
 
     def probe_commands(self) -> Mapping[str, tuple[float, ...]]:
-        """Further commands to evaluate during training, by the prefix of their metrics; actions sampled."""
+        """Further commands to evaluate during training, by the prefix of their metrics; actions
+        sampled.
+        """
         return {}
 
     def prepare_evaluation(self) -> None:
-        """Called for a method of a checkpoint before its policy is evaluated; proxy methods train an agent here."""
+        """Called for a method of a checkpoint before its policy is evaluated; proxy methods
+        train an agent here.
+        """
 
     def adopt(self, weights: Mapping[str, Tensor]) -> None:
-        """Takes over what another run's policy has learned, not what its config said; RuntimeError if that does not fit."""
+        """Takes over what another run's policy has learned, not what its config said;
+        RuntimeError if that does not fit.
+        """
         self.policy.load_state_dict(weights)
 
     def budget_share(self) -> float:
-        """Share of the budget that is spent, from 0 to 1 or a little above; ``anneal_from`` is compared with it."""
+        """Share of the budget that is spent, from 0 to 1 or a little above; ``anneal_from`` is
+        compared with it.
+        """
         return int(self.env_steps) / (self.cfg.max_env_steps or float("inf"))
 
     def schedulers(self, optimizers: Sequence[torch.optim.Optimizer]) -> list[LRScheduler]:
-        """What changes the learning rates after each epoch: from ``anneal_from`` of the budget on they fall linearly to 0."""
+        """What changes the learning rates after each epoch: from ``anneal_from`` of the budget
+        on they fall linearly to 0.
+        """
         start = getattr(self.cfg, "anneal_from", 1.0)
-        return [LambdaLR(each, lambda _: 1 - ramp(self.budget_share(), start, 1.0)) for each in optimizers if start < 1.0]
+        return [
+            LambdaLR(each, lambda _: 1 - ramp(self.budget_share(), start, 1.0))
+            for each in optimizers
+            if start < 1.0
+        ]
 
     # What it makes use of
 
     def network(
-        self, name: str, build: Callable[[], nn.Module], takes: Sequence[int] | None = None, gives: Sequence[int] = ()
+        self,
+        name: str,
+        build: Callable[[], nn.Module],
+        takes: Sequence[int] | None = None,
+        gives: Sequence[int] = (),
     ) -> nn.Module:
         """The user's network of that name, or the one that the config asks for.
 
-        takes, gives: the user's must give ``[B, *gives]`` for one ``[B, size]`` of each size in ``takes``, or UserError.
+        takes, gives: the user's must give ``[B, *gives]`` for one ``[B, size]`` of each size in
+        ``takes``, or UserError.
         """
         if name not in self.own_networks:
             return build()
@@ -198,16 +257,27 @@ class Method(LightningModule):
         count = whole_number("num_workers", num_workers, 0)
         return Collector(self.spec, self.policy, count, self.cfg.chunk_size, self.command_rule())
 
-    def fit(self, name: str, update: Callable[..., Tensor], minibatches: Iterable[tuple[Tensor, ...]]) -> float:
-        """``update`` on every minibatch; the mean of the losses that it gives, which ``name`` names if it diverged."""
+    def fit(
+        self, name: str, update: Callable[..., Tensor], minibatches: Iterable[tuple[Tensor, ...]]
+    ) -> float:
+        """``update`` on every minibatch; the mean of the losses that it gives, which ``name``
+        names if it diverged.
+        """
         losses = torch.stack([update(*minibatch) for minibatch in minibatches])
         self.num_updates += len(losses)
         mean = float(losses.mean())
         self.check_finite(name, mean)
         return mean
 
-    def descend(self, number: int, loss: Tensor, max_grad_norm: float | None, backward: Backward | None = None) -> Tensor:
-        """One step of optimizer ``number`` down ``loss``, the gradient's norm clipped; the loss, detached.
+    def descend(
+        self,
+        number: int,
+        loss: Tensor,
+        max_grad_norm: float | None,
+        backward: Backward | None = None,
+    ) -> Tensor:
+        """One step of optimizer ``number`` down ``loss``, the gradient's norm clipped; the loss,
+        detached.
 
         Through Lightning, so that callbacks, precision and profiler see every update.
         backward: what writes the loss's gradients; None: autograd.
@@ -225,30 +295,50 @@ class Method(LightningModule):
         return self._loss
 
     def log_scalars(self, values: Mapping[str, float]) -> None:
-        """Writes scalars to every logger at step ``logged_over``, or at the number of epochs while that is larger."""
+        """Writes scalars to every logger at step ``logged_over``, or at the number of epochs
+        while that is larger.
+        """
         self.scalars |= values
         for logger in self.loggers:
-            logger.log_metrics(dict(values), step=max(int(getattr(self, self.logged_over)), self.current_epoch + 1))
+            logger.log_metrics(
+                dict(values), step=max(int(getattr(self, self.logged_over)), self.current_epoch + 1)
+            )
 
     def report(self, name: str, value: float, count: int) -> None:
-        """A metric of ``count`` episodes for callbacks, and for the table that ``Trainer.validate`` prints and returns."""
+        """A metric of ``count`` episodes for callbacks, and for the table that
+        ``Trainer.validate`` prints and returns.
+        """
         asked = self._trainer is not None and self._trainer.state.fn in ("validate", "test")
         self.log(name, value, batch_size=count, logger=asked)
 
     def speed_scalars(self, env_steps: int) -> dict[str, float]:
-        """``time/...`` of an epoch with ``env_steps`` new steps; call it once per epoch, when the counters are up to date."""
+        """``time/...`` of an epoch with ``env_steps`` new steps; call it once per epoch, when
+        the counters are up to date.
+        """
         now = time.perf_counter()
         speed, self._last_time = env_steps / (now - self._last_time), now
-        counters = {"time/num_updates": float(self.num_updates), "time/episodes": float(self.episodes)}
+        counters = {
+            "time/num_updates": float(self.num_updates),
+            "time/episodes": float(self.episodes),
+        }
         return {"time/env_steps_per_second": speed, **counters}
 
     def check_finite(self, name: str, value: float) -> None:
         """Stops the run before a diverged network can reach a checkpoint."""
         if not np.isfinite(value):
-            rate = next((key for key in ("learning_rate", "step_size") if hasattr(self.cfg, key)), "learning_rate")
-            kept = " (and --reload its last checkpoint, if it has one, to keep those weights)" if self.reloadable else ""
+            rate = next(
+                (key for key in ("learning_rate", "step_size") if hasattr(self.cfg, key)),
+                "learning_rate",
+            )
+            kept = (
+                " (and --reload its last checkpoint, if it has one, to keep those weights)"
+                if self.reloadable
+                else ""
+            )
             what = f"{name} is {value} in epoch {self.current_epoch}: training diverged"
-            raise UserError(f"{what}. Start anew under another --exp_name with a lower --set {rate}=...{kept}")
+            raise UserError(
+                f"{what}. Start anew under another --exp_name with a lower --set {rate}=...{kept}"
+            )
 
     # What Lightning calls
 
@@ -263,20 +353,27 @@ class Method(LightningModule):
 
     def on_fit_start(self) -> None:
         if not isinstance(self.trainer.optimizers[0], Clock):
-            raise UserError(f"{type(self).__name__}: override make_optimizers and schedulers, not configure_optimizers")
+            raise UserError(
+                f"{type(self).__name__}: override make_optimizers and schedulers, not "
+                "configure_optimizers"
+            )
         check_unfrozen(self.implementation, self.optimizers())
 
     def configure_optimizers(self) -> tuple[list[torch.optim.Optimizer], list[LRScheduler]]:
         """The clock, the optimizers and their schedulers.
 
-        The clock is an optimizer without anything to optimize, stepped once an epoch. Lightning's loggers and checkpoints go by
-        ``global_step``, the number of optimizer steps, which would stand still in epochs without any that Lightning sees.
+        The clock is an optimizer without anything to optimize, stepped once an epoch. Lightning's
+        loggers and checkpoints go by ``global_step``, the number of optimizer steps, which would
+        stand still in epochs without any that Lightning sees.
         """
         optimizers = listed(self.make_optimizers())
         schedulers = listed(self.schedulers(optimizers))
         for each in schedulers:
             if not isinstance(each, LRScheduler) or isinstance(each, ReduceLROnPlateau):
-                raise UserError(f"schedulers(): {type(each).__name__}; give a list of schedulers that are stepped once an epoch")
+                raise UserError(
+                    f"schedulers(): {type(each).__name__}; give a list of schedulers that are "
+                    "stepped once an epoch"
+                )
         return [Clock([torch.zeros(())], lr=0.0), *optimizers], schedulers
 
     def optimizers(self, use_pl_optimizer: bool = True) -> list[Any]:
@@ -287,10 +384,18 @@ class Method(LightningModule):
         return listed(super().optimizers(use_pl_optimizer))  # Lightning gives no list of one
 
     def on_train_start(self) -> None:
-        """A resumed run may be finished, or have a larger budget: its learning rates are those of the share spent of it."""
+        """A resumed run may be finished, or have a larger budget: its learning rates are those
+        of the share spent of it.
+        """
         self.trainer.should_stop |= self.finished()
-        for scheduler in (cast(Any, config.scheduler) for config in self.trainer.lr_scheduler_configs if self.current_epoch):
-            if isinstance(scheduler, LambdaLR):  # others go on from their last rate, and know of no budget
+        for scheduler in (
+            cast(Any, config.scheduler)
+            for config in self.trainer.lr_scheduler_configs
+            if self.current_epoch
+        ):
+            if isinstance(
+                scheduler, LambdaLR
+            ):  # others go on from their last rate, and know of no budget
                 scheduler.last_epoch -= 1  # its last step is taken again
                 scheduler.step()
                 scheduler._step_count -= 1
@@ -300,9 +405,13 @@ class Method(LightningModule):
         (by_hand or loss.backward)()
 
     def training_step(self, batch: Any, batch_idx: int) -> None:
-        with seeded_torch(self.seed, "training", self.current_epoch):  # a user's loss or network may draw
+        with seeded_torch(
+            self.seed, "training", self.current_epoch
+        ):  # a user's loss or network may draw
             self.train_epoch(batch)
-        if self._loss is not None:  # for methods that do not check it themselves; a diverged network stays diverged
+        if (
+            self._loss is not None
+        ):  # for methods that do not check it themselves; a diverged network stays diverged
             self.check_finite("the loss", float(self._loss))
         self._clock_and_optimizers()[0].step()
         for config in self.trainer.lr_scheduler_configs:
@@ -314,8 +423,12 @@ class Method(LightningModule):
         self.eval_env_steps += env_steps
 
     def validation_step(self, evaluated: Mapping[str, list[Any]], batch_idx: int) -> None:
-        """Evaluation during training, ``{prefix: episodes}``; the mean return of ``monitor`` chooses the best checkpoint."""
-        self.count_evaluation(sum(episode.env_steps for episodes in distinct(evaluated) for episode in episodes))
+        """Evaluation during training, ``{prefix: episodes}``; the mean return of ``monitor``
+        chooses the best checkpoint.
+        """
+        self.count_evaluation(
+            sum(episode.env_steps for episodes in distinct(evaluated) for episode in episodes)
+        )
         scalars = {"time/eval_env_steps": float(self.eval_env_steps)}
         for prefix, episodes in evaluated.items():
             scalars |= episode_scalars(prefix, episodes)
@@ -326,19 +439,31 @@ class Method(LightningModule):
         self.validation_step(evaluated, batch_idx)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Refuses what this method cannot use, before any of it is used; UserError names the first place that differs."""
+        """Refuses what this method cannot use, before any of it is used; UserError names the
+        first place that differs.
+        """
         check_loaded(checkpoint, self)
 
 
 def episode_scalars(prefix: str, episodes: Sequence[Episode]) -> dict[str, float]:
     """``return_scalars`` of episodes."""
-    returns, lengths, cut = zip(*[(episode.ret, episode.env_steps, episode.cut_off) for episode in episodes], strict=True)
+    returns, lengths, cut = zip(
+        *[(episode.ret, episode.env_steps, episode.cut_off) for episode in episodes], strict=True
+    )
     return return_scalars(prefix, returns, lengths, cut)
 
 
-def return_scalars(prefix: str, returns: Sequence[float], lengths: Sequence[int], cut: Sequence[bool] = ()) -> dict[str, float]:
-    """``prefix/return_mean|std|min|max``, ``prefix/length_mean`` and, where it is known, ``prefix/truncated_share``."""
-    values: dict[str, Any] = {"return_mean": np.mean(returns), "return_std": np.std(returns), "return_min": min(returns)}
+def return_scalars(
+    prefix: str, returns: Sequence[float], lengths: Sequence[int], cut: Sequence[bool] = ()
+) -> dict[str, float]:
+    """``prefix/return_mean|std|min|max``, ``prefix/length_mean`` and, where it is known,
+    ``prefix/truncated_share``.
+    """
+    values: dict[str, Any] = {
+        "return_mean": np.mean(returns),
+        "return_std": np.std(returns),
+        "return_min": min(returns),
+    }
     values |= {"return_max": max(returns), "length_mean": np.mean(lengths)}
     values |= {"truncated_share": np.mean(cut)} if cut else {}
     return {f"{prefix}/{name}": float(value) for name, value in values.items()}

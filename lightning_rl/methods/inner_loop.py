@@ -1,7 +1,10 @@
-"""The inner loop of bi-level learning: fresh agents train on a proxy each, then are tested on the real task.
+"""The inner loop of bi-level learning: fresh agents train on a proxy each, then are tested on the
+real task.
 
-All agents of one kind are one stack, which is where the parameters of their proxies are. An agent's outcome is a function of its
-proxy and its seed: the other agents of the stack and the place where it is trained change nothing, up to rounding.
+All agents of one kind are one stack, which is where the parameters of their proxies are. An agent's
+outcome is a function of its
+proxy and its seed: the other agents of the stack and the place where it is trained change nothing,
+up to rounding.
 """
 
 from __future__ import annotations
@@ -34,7 +37,9 @@ from lightning_rl.envs.wrapped_batch import FiniteActions
 from lightning_rl.evolution.strategies import Item, Proposal
 
 ALL_FAILED = -1e9
-"""The score where all agents of a generation failed and nobody knows the worst return: finite, so that a search goes on."""
+"""The score where all agents of a generation failed and nobody knows the worst return: finite,
+so that a search goes on.
+"""
 
 
 class Outcome(NamedTuple):
@@ -46,7 +51,8 @@ class Outcome(NamedTuple):
         train_steps: environment steps on the proxy.
         test_steps: environment steps on the real task, those of ``judge_episodes`` included.
         stopped: whether the stop rule ended the training.
-        failed: whether a parameter or a return was not finite. It then has the task's lowest return, or nan if none is known.
+        failed: whether a parameter or a return was not finite. It then has the task's lowest
+            return, or nan if none is known.
     """
 
     fitness: float
@@ -60,9 +66,11 @@ class Outcome(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """An agent of ``N`` members after training, the record of its training, and its tests on the real task.
+    """An agent of ``N`` members after training, the record of its training, and its tests on the
+    real task.
 
-    test_returns ``[N, K]``, nan of members that failed; test_steps ``[N]``: environment steps, with ``judge_episodes``.
+    test_returns ``[N, K]``, nan of members that failed; test_steps ``[N]``: environment steps, with
+    ``judge_episodes``.
     """
 
     agent: Actors
@@ -73,7 +81,9 @@ class Trained(NamedTuple):
 
 @dataclass(frozen=True)
 class Facts:
-    """What an objective sees of ``N`` trained agents: double precision ``[N]``, curves ``[N, E]``; see ``InnerLoop``."""
+    """What an objective sees of ``N`` trained agents: double precision ``[N]``, curves ``[N,
+    E]``; see ``InnerLoop``.
+    """
 
     test_return: Tensor
     train_steps: Tensor
@@ -89,7 +99,8 @@ def final_return(facts: Facts) -> Tensor:
 
 
 def steps_to_threshold(facts: Facts) -> Tensor:
-    """Fewer training steps are better, and every unit of return missing to the solved return costs ``unsolved_penalty``.
+    """Fewer training steps are better, and every unit of return missing to the solved return costs
+    ``unsolved_penalty``.
 
     Without a solved return: the final return.
     """
@@ -113,12 +124,16 @@ OBJECTIVES: dict[str, Callable[[Facts], Tensor]] = {
 
 
 def agent_configs(
-    asked: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None] | None, gamename: str, preset: str | None = None
+    asked: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None] | None,
+    gamename: str,
+    preset: str | None = None,
 ) -> tuple[tuple[str, Any], ...]:
-    """(implementation, config) of the inner agents: their own YAML for the gamename, with the settings that are asked for.
+    """(implementation, config) of the inner agents: their own YAML for the gamename, with the
+    settings that are asked for.
 
-    asked: a name, several, or names with settings; None: DDQN, or TD3 for continuous actions. Of several, those that fit the
-    actions are taken. preset: of their YAMLs. UserError for an unknown one, and where none fits.
+    asked: a name, several, or names with settings; None: DDQN, or TD3 for continuous actions. Of
+    several, those that fit the actions are taken. preset: of their YAMLs. UserError for an unknown
+    one, and where none fits.
     """
     spec = env_spec(gamename)
     asked = ("TD3" if spec.continuous else "DDQN") if asked is None else asked
@@ -131,24 +146,41 @@ def agent_configs(
             raise UserError(unknown("agent", name, AGENTS))
     fitting = [name for name in names if AGENTS[name].misfit(spec) is None]
     if not fitting:
-        raise UserError(f"agent {names[0]} does not fit gamename '{gamename}': {AGENTS[names[0]].misfit(spec)}")
+        raise UserError(
+            f"agent {names[0]} does not fit gamename '{gamename}': {AGENTS[names[0]].misfit(spec)}"
+        )
     found = []
     for name in fitting:
-        layers = [*merged_values(name, gamename, preset), (f"key 'agent', {name}", settings.get(name) or {})]
+        layers = [
+            *merged_values(name, gamename, preset),
+            (f"key 'agent', {name}", settings.get(name) or {}),
+        ]
         found.append((name, build_config(AGENTS[name].config, layers)))
     return tuple(found)
 
 
-OWN_RUN = ("stop_rule", "solved_return", "judge", "steps_per_epoch", "simulator", *(field.name for field in fields(MethodConfig)))
+OWN_RUN = (
+    "stop_rule",
+    "solved_return",
+    "judge",
+    "steps_per_epoch",
+    "simulator",
+    *(field.name for field in fields(MethodConfig)),
+)
 """Keys that an agent reads in a run of its own alone: on proxies the inner loop has its own."""
 
 
 def unread_of_agents(asked: str | Sequence[str] | Mapping[str, Any] | None) -> dict[str, str]:
-    """The keys ``agent.NAME.KEY`` that no agent asked for reads on a proxy, each with the reason and the remedy."""
+    """The keys ``agent.NAME.KEY`` that no agent asked for reads on a proxy, each with the reason
+    and the remedy.
+    """
     chosen = [asked] if isinstance(asked, str) else list(asked or AGENTS)
     found: dict[str, str] = {}
     for name, agent in AGENTS.items():
-        reason = f"agent {name} is none of this search's ({', '.join(chosen)}); leave it out, or choose agent={name}"
+        reason = (
+            f"agent {name} is none of this search's ({', '.join(chosen)}); leave it out, or "
+            f"choose agent={name}"
+        )
         keys: Sequence[str] = [field.name for field in fields(agent.config)]
         if name in chosen:
             reason, keys = "agents read it in runs of their own alone; leave it out", OWN_RUN
@@ -158,21 +190,25 @@ def unread_of_agents(asked: str | Sequence[str] | Mapping[str, Any] | None) -> d
 
 @dataclass(frozen=True, kw_only=True)
 class InnerLoop:
-    """Trains and tests agents on proxies. Plain data, so that it can travel to where a population is evaluated.
+    """Trains and tests agents on proxies. Plain data, so that it can travel to where a population
+    is evaluated.
 
     Attributes:
         proxy: the kind of proxy; its parameters come with each call.
         agents: (implementation, its config), which take turns.
         vary: whether each agent draws hyper-parameters around its config's.
-        stop_rule: what ends a training: ``plateau``: returns no longer change; ``solved``: on average the real test episodes
-            after each training episode reach solved_return; ``none``. A plateau is judged by the returns on the proxy; where only
-            the reward is learned, whose returns say nothing, by those tests.
-        objective, unsolved_penalty: a name of ``OBJECTIVES``, and what ``steps_to_threshold`` takes for an unsolved task.
+        stop_rule: what ends a training: ``plateau``: returns no longer change; ``solved``: on
+            average the real test episodes after each training episode reach solved_return;
+            ``none``. A plateau is judged by the returns on the proxy; where only the reward is
+            learned, whose returns say nothing, by those tests.
+        objective, unsolved_penalty: a name of ``OBJECTIVES``, and what ``steps_to_threshold`` takes
+            for an unsolved task.
         test_episodes: real ones after the training.
-        judge_episodes: real ones after each training episode, where the stop rule is ``solved`` or the reward alone is learned;
-            0: none, and the stop rule judges the returns on the proxy.
+        judge_episodes: real ones after each training episode, where the stop rule is ``solved`` or
+            the reward alone is learned; 0: none, and the stop rule judges the returns on the proxy.
         max_train_steps: environment steps; an agent that takes longer is tested as it is then.
-        test_horizon: steps after which the real episodes of ``test_episodes`` are cut; None: the task's time limit.
+        test_horizon: steps after which the real episodes of ``test_episodes`` are cut; None: the
+            task's time limit.
     """
 
     proxy: Proxy
@@ -191,28 +227,40 @@ class InnerLoop:
         for _, cfg in self.agents if self.vary else ():
             check_variable(cfg)
 
-    def __call__(self, proposal: Proposal, items: Sequence[Item], device: str = "cpu") -> list[Outcome]:
+    def __call__(
+        self, proposal: Proposal, items: Sequence[Item], device: str = "cpu"
+    ) -> list[Outcome]:
         """The outcome of every item of a generation, whose agents train on ``device``."""
         turns = [item.turn for item in items]
-        return self.evaluate(proposal.rows(items).to(device), [proposal.seed(item) for item in items], turns)
+        return self.evaluate(
+            proposal.rows(items).to(device), [proposal.seed(item) for item in items], turns
+        )
 
     def evaluate(self, params: Tensor, seeds: Sequence[int], turns: Sequence[int]) -> list[Outcome]:
         """Outcomes of fresh agents on the proxies ``params`` ``[P, D]``."""
         outcomes: dict[int, Outcome] = {}
         for number in range(len(self.agents)):
-            of_this_kind = [row for row, turn in enumerate(turns) if turn % len(self.agents) == number]
+            of_this_kind = [
+                row for row, turn in enumerate(turns) if turn % len(self.agents) == number
+            ]
             for rows in self.stacks(number, of_this_kind, seeds, params.device.type):
                 trained = self.train(number, params[rows], [seeds[row] for row in rows])
                 outcomes |= dict(zip(rows, self.outcomes(trained), strict=True))
         return [outcomes[row] for row in range(len(seeds))]
 
-    def stacks(self, number: int, rows: list[int], seeds: Sequence[int], device: str = "cpu") -> list[list[int]]:
-        """Which agents of kind ``number`` train in one stack: all; varied ones with others of their depth and of similar size."""
+    def stacks(
+        self, number: int, rows: list[int], seeds: Sequence[int], device: str = "cpu"
+    ) -> list[list[int]]:
+        """Which agents of kind ``number`` train in one stack: all; varied ones with others of
+        their depth and of similar size.
+        """
         _, cfg = self.agents[number]
         variation = vary_agents(cfg, [seeds[row] for row in rows]) if self.vary and rows else None
         if variation is None:
             return [rows] if rows else []
-        one_width = getattr(cfg, "layer_norm", False)  # a layer that is averaged over has no room for padding
+        one_width = getattr(
+            cfg, "layer_norm", False
+        )  # a layer that is averaged over has no room for padding
         ends = self.proxy.spec.obs_size + self.proxy.spec.action_size
         groups = variation.stacks(ends, getattr(cfg, "epochs", None), one_width, device)
         return [[rows[place] for place in group] for group in groups]
@@ -221,22 +269,38 @@ class InnerLoop:
         """Trains and tests agents of kind ``number``, one for each proxy ``[N, D]`` and seed."""
         return self.tested(*self.learn(number, params, seeds), self.task(number), seeds)
 
-    def tested(self, agent: Actors, results: Results, spec: EnvSpec, seeds: Sequence[int]) -> Trained:
+    def tested(
+        self, agent: Actors, results: Results, spec: EnvSpec, seeds: Sequence[int]
+    ) -> Trained:
         """With ``test_episodes`` real episodes of each member that has not failed."""
-        spec = spec if self.test_horizon is None else dataclasses.replace(spec, horizon=self.test_horizon)
+        spec = (
+            spec
+            if self.test_horizon is None
+            else dataclasses.replace(spec, horizon=self.test_horizon)
+        )
         failed = _not_finite(agent, results)
         if not failed.any():
             return Trained(agent, results, *self._tests(agent, results.judge_steps, spec, seeds))
-        returns, steps = torch.full((len(seeds), self.test_episodes), math.nan), results.judge_steps.clone()
+        returns, steps = (
+            torch.full((len(seeds), self.test_episodes), math.nan),
+            results.judge_steps.clone(),
+        )
         sound = (~failed).nonzero().squeeze(1)
         if len(sound):
             with agent.holding_only(sound):
-                returns[sound], steps[sound] = self._tests(agent, steps[sound], spec, [seeds[row] for row in sound.tolist()])
+                returns[sound], steps[sound] = self._tests(
+                    agent, steps[sound], spec, [seeds[row] for row in sound.tolist()]
+                )
         return Trained(agent, results, returns, steps)
 
-    def _tests(self, agent: Actors, steps: Tensor, spec: EnvSpec, seeds: Sequence[int]) -> tuple[Tensor, Tensor]:
+    def _tests(
+        self, agent: Actors, steps: Tensor, spec: EnvSpec, seeds: Sequence[int]
+    ) -> tuple[Tensor, Tensor]:
         """Returns ``[N, K]`` of real test episodes; ``steps`` ``[N]`` with theirs."""
-        tests = task_envs(spec, [derive_seed(seed, "test", k) for seed in seeds for k in range(self.test_episodes)])
+        tests = task_envs(
+            spec,
+            [derive_seed(seed, "test", k) for seed in seeds for k in range(self.test_episodes)],
+        )
         returns, lengths = evaluate_agents(agent, tests, self.test_episodes)
         return returns.cpu(), lengths.sum(1).cpu() + steps
 
@@ -246,7 +310,9 @@ class InnerLoop:
         return dataclasses.replace(self.proxy.spec, repeat=cfg.action_repeat)
 
     def learn(self, number: int, params: Tensor, seeds: Sequence[int]) -> tuple[Actors, Results]:
-        """Agents of kind ``number`` that have learned on the proxies, and what happened to them there."""
+        """Agents of kind ``number`` that have learned on the proxies, and what happened to them
+        there.
+        """
         training = self.training(number, params, seeds)
         training.spend(self.max_train_steps, self.agents[number][1].action_repeat)
         return training.agent, training.results
@@ -254,11 +320,22 @@ class InnerLoop:
     def training(self, number: int, params: Tensor, seeds: Sequence[int]) -> MemberTraining:
         """Fresh agents of kind ``number`` about to learn on the proxies."""
         (name, cfg), spec = self.agents[number], self.task(number)
-        agent = AGENTS[name].agent(cfg, spec, seeds, vary_agents(cfg, seeds) if self.vary else None).to(params.device)
-        envs = self.proxy.batch(params.cpu(), [derive_seed(seed, "proxy") for seed in seeds], cfg.gamma, cfg.action_repeat)
+        agent = (
+            AGENTS[name]
+            .agent(cfg, spec, seeds, vary_agents(cfg, seeds) if self.vary else None)
+            .to(params.device)
+        )
+        envs = self.proxy.batch(
+            params.cpu(),
+            [derive_seed(seed, "proxy") for seed in seeds],
+            cfg.gamma,
+            cfg.action_repeat,
+        )
         envs = FiniteActions(envs) if self.proxy.real_dynamics and spec.continuous else envs
         rule = stop_rule(cfg, self.stop_rule, self.solved_return)
-        limit_terminates = cfg.faithful if self.proxy.limit_terminates is None else self.proxy.limit_terminates
+        limit_terminates = (
+            cfg.faithful if self.proxy.limit_terminates is None else self.proxy.limit_terminates
+        )
         if self.judge_episodes == 0 or not (self.proxy.real_dynamics or self.stop_rule == "solved"):
             return MemberTraining.of(agent, envs, cfg, rule, limit_terminates)
         score = mean_test_return(functools.partial(task_envs, spec), self.judge_episodes)
@@ -275,10 +352,21 @@ class InnerLoop:
             tested = tested.masked_fill(failed, worst)
             steps = steps.masked_fill(failed, longest)
             scores = torch.where(failed[:, None], tested[:, None], scores)
-            lengths = torch.where(failed[:, None], longest / lengths.shape[1] if worst < 0 else 1.0, lengths)  # the smallest area
+            lengths = torch.where(
+                failed[:, None], longest / lengths.shape[1] if worst < 0 else 1.0, lengths
+            )  # the smallest area
         facts = Facts(tested, steps, scores, lengths, self.solved_return, self.unsolved_penalty)
         fitness = OBJECTIVES[self.objective](facts)
-        columns = (fitness, tested, r.env_steps, trained.test_steps, r.episodes, trained.agent.num_updates, r.stopped, failed)
+        columns = (
+            fitness,
+            tested,
+            r.env_steps,
+            trained.test_steps,
+            r.episodes,
+            trained.agent.num_updates,
+            r.stopped,
+            failed,
+        )
         return [Outcome(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 
@@ -289,7 +377,8 @@ def task_envs(spec: EnvSpec, seeds: Sequence[int]) -> EnvBatch:
 
 
 def worst_for_failed(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Agents that failed on a task without a known ``min_return`` get the lowest fitness and return of the others.
+    """Agents that failed on a task without a known ``min_return`` get the lowest fitness and return
+    of the others.
 
     If all failed, they get ``ALL_FAILED``, as in the paper's code: no score of a task is lower.
     """
@@ -298,7 +387,10 @@ def worst_for_failed(outcomes: Sequence[Outcome]) -> list[Outcome]:
         return others
     fitness = min((outcome.fitness for outcome in others), default=ALL_FAILED)
     test_return = min((outcome.test_return for outcome in others), default=ALL_FAILED)
-    return [o._replace(fitness=fitness, test_return=test_return) if math.isnan(o.fitness) else o for o in outcomes]
+    return [
+        o._replace(fitness=fitness, test_return=test_return) if math.isnan(o.fitness) else o
+        for o in outcomes
+    ]
 
 
 def outcome_scalars(outcomes: Sequence[Outcome]) -> dict[str, float]:
@@ -318,5 +410,7 @@ def _not_finite(agent: Actors, results: Results) -> Tensor:
     """Members ``[N]`` whose parameters or training returns are not finite."""
     failed = torch.zeros(len(results.episodes), dtype=torch.bool)
     for value in (results.returns, *agent.state_dict().values()):
-        failed |= (~value.isfinite().flatten(1).all(1) if value.ndim > 1 else ~value.isfinite()).cpu()
+        failed |= (
+            ~value.isfinite().flatten(1).all(1) if value.ndim > 1 else ~value.isfinite()
+        ).cpu()
     return failed

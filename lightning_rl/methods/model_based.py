@@ -1,8 +1,10 @@
-"""Model-based generalisation (Young et al. 2023, arXiv 2211.02222): does experience from a learned model beat replay?
+"""Model-based generalisation (Young et al. 2023, arXiv 2211.02222): does experience from a learned
+model beat replay?
 
-Five agents over one DQN core (``agents/model_based.py``), which differ in where the transitions of an update come from: ER
-replays real ones, the others imagine as many, with the environment itself (perfect), with a model of observations (simple) or
-of latents (categorical, Gaussian). An epoch is ``steps_per_epoch`` environment steps of every seed, with their updates.
+Five agents over one DQN core (``agents/model_based.py``), which differ in where the transitions of
+an update come from: ER replays real ones, the others imagine as many, with the environment itself
+(perfect), with a model of observations (simple) or of latents (categorical, Gaussian). An epoch is
+``steps_per_epoch`` environment steps of every seed, with their updates.
 """
 
 from __future__ import annotations
@@ -33,10 +35,11 @@ _LOOP = ("obs", "_return", "_length")
 
 
 class StepTraining:
-    """Trains the members of ``agent`` in lock-step, one environment each; episodes end where the environment ends them.
+    """Trains the members of ``agent`` in lock-step, one environment each; episodes end where the
+    environment ends them.
 
-    stale_observation: as in the paper's code, an episode's first action and first transition start from the last observation of
-    the episode before, but for the first step of a fresh ``run``.
+    stale_observation: as in the paper's code, an episode's first action and first transition start
+    from the last observation of the episode before, but for the first step of a fresh ``run``.
     """
 
     def __init__(self, agent: ModelBasedDQN, stale_observation: bool = False):
@@ -48,7 +51,9 @@ class StepTraining:
         self._return = torch.zeros(n)
         self._length = torch.zeros(n, dtype=torch.int64)
         self.reward = torch.zeros(n)  # sum of rewards over the last call of ``run``
-        self.ended: list[list[tuple[float, int]]] = [[] for _ in range(n)]  # (return, length) of episodes that ended in it
+        self.ended: list[list[tuple[float, int]]] = [
+            [] for _ in range(n)
+        ]  # (return, length) of episodes that ended in it
 
     def to(self, device: torch.device) -> StepTraining:
         """Goes on where the agent is; Lightning asks for it at each epoch, as for any batch."""
@@ -61,7 +66,8 @@ class StepTraining:
     def run(self, steps: int, fresh: bool = True, optimizers: Sequence[Any] | None = None) -> None:
         """``steps`` environment steps of every member, with the learning that goes with them.
 
-        fresh: at the start of an epoch. optimizers: those of the agent as Lightning wraps them; None: as they are.
+        fresh: at the start of an epoch. optimizers: those of the agent as Lightning wraps them;
+        None: as they are.
         """
         optimizers = self.agent.optimizers() if optimizers is None else optimizers
         if fresh:
@@ -74,7 +80,10 @@ class StepTraining:
         agent, state, obs = self.agent, self.envs.state, self.obs
         action = agent.act(obs, self.step)
         outcome = self.envs.step(action)
-        agent.source.remember(state, RealSteps(obs, action, outcome.reward, (~outcome.terminated).float(), outcome.obs))
+        agent.source.remember(
+            state,
+            RealSteps(obs, action, outcome.reward, (~outcome.terminated).float(), outcome.obs),
+        )
         self._return += outcome.reward
         self._length += 1
         self.reward += outcome.reward
@@ -94,26 +103,38 @@ class StepTraining:
         self._length.masked_fill_(over, 0)
 
     def snapshot(self) -> dict[str, Any]:
-        """All that the rest of the training depends on, the members' rows in order; see ``run.member_checkpoints``."""
+        """All that the rest of the training depends on, the members' rows in order; see
+        ``run.member_checkpoints``.
+        """
         return {
-            "step": self.step, "members": torch.arange(len(self.agent.seeds)), "results": {},
+            "step": self.step,
+            "members": torch.arange(len(self.agent.seeds)),
+            "results": {},
             "loop": {name: getattr(self, name) for name in _LOOP},
-            "envs": self.envs.snapshot(), "memory": self.agent.source.memory.snapshot(),
-        }  # fmt: skip
+            "envs": self.envs.snapshot(),
+            "memory": self.agent.source.memory.snapshot(),
+        }
 
     def layout(self) -> Any:
         """What ``snapshot`` may look like."""
         agent, everyone = self.agent, len(self.agent.seeds)
         template = {
-            "step": Count(), "members": torch.arange(everyone), "results": {},
+            "step": Count(),
+            "members": torch.arange(everyone),
+            "results": {},
             "loop": rows_like({name: getattr(self, name) for name in _LOOP}, everyone),
-            "envs": self.envs.layout(everyone), "memory": agent.source.memory_layout(),
-        }  # fmt: skip
+            "envs": self.envs.layout(everyone),
+            "memory": agent.source.memory_layout(),
+        }
         return Also(template, self._inconsistency)
 
     def _inconsistency(self, state: dict[str, Any]) -> str | None:
         remembered = int(state["memory"]["written"][0])
-        return None if remembered == state["step"] else f"{state['step']} steps, but {remembered} were remembered"
+        return (
+            None
+            if remembered == state["step"]
+            else f"{state['step']} steps, but {remembered} were remembered"
+        )
 
     def restore(self, state: dict[str, Any]) -> None:
         """Goes on from a snapshot."""
@@ -125,8 +146,11 @@ class StepTraining:
 
 
 @torch.no_grad()
-def play(agent: ModelBasedDQN, seeds: Sequence[int], episodes: int, horizon: int, greedy: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns and lengths ``[N, K]`` of ``episodes`` = K fresh episodes of each member, and which were cut at ``horizon`` steps.
+def play(
+    agent: ModelBasedDQN, seeds: Sequence[int], episodes: int, horizon: int, greedy: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns and lengths ``[N, K]`` of ``episodes`` = K fresh episodes of each member, and which
+    were cut at ``horizon`` steps.
 
     seeds: one for each member, from which all that happens follows.
     """
@@ -141,7 +165,10 @@ def play(agent: ModelBasedDQN, seeds: Sequence[int], episodes: int, horizon: int
     codes = noise("play codes", agent.source.encode_noise_size, agent.source.noise_kind)
     state = env.reset(noise("play starts", env.reset_noise_size, "uniform").at(0))
     obs = env.observe(state)
-    total, length = torch.zeros(shape, device=device), torch.zeros(shape, dtype=torch.int64, device=device)
+    total, length = (
+        torch.zeros(shape, device=device),
+        torch.zeros(shape, dtype=torch.int64, device=device),
+    )
     over = torch.zeros_like(length, dtype=torch.bool)
     for t in range(horizon):
         q = agent.values(obs, None if greedy else codes.at(t))
@@ -165,12 +192,16 @@ class ModelBasedRollouts(StackedRollouts):
         self.training = StepTraining(method.agent, "stale-observation" in method.cfg.faithful)
 
     def evaluate(self) -> list[dict[str, Any]]:
-        """All members in one batch, sampled and greedy; each episode is cut at the environment's horizon."""
+        """All members in one batch, sampled and greedy; each episode is cut at the environment's
+        horizon.
+        """
         method, epoch = self.method, self.method.current_epoch
         seeds = [derive_seed(seed, "evaluation", epoch) for seed in method.seeds]
         members: list[dict[str, Any]] = [{} for _ in seeds]
         for prefix, greedy in (("eval", False), ("eval_greedy", True)):
-            played = play(method.agent, seeds, method.cfg.eval_episodes, method.spec.horizon, greedy)
+            played = play(
+                method.agent, seeds, method.cfg.eval_episodes, method.spec.horizon, greedy
+            )
             for scores, *own in zip(members, *(each.tolist() for each in played), strict=True):
                 scores[prefix] = own
         return members
@@ -180,15 +211,23 @@ class ModelBasedRollouts(StackedRollouts):
 
 
 class WorldPolicy(Actor):
-    """Boltzmann actions for the values of features. Its parameters ``[1, D]``, of one member, are given and not copied.
+    """Boltzmann actions for the values of features. Its parameters ``[1, D]``, of one member, are
+    given and not copied.
 
-    learned: a world model and its parameters, which are saved with the policy; None: features are observations.
+    learned: a world model and its parameters, which are saved with the policy; None: features are
+    observations.
     """
 
     values: Tensor
     world: Tensor
 
-    def __init__(self, net: MemberMLP, values: Tensor, temperature: float, learned: tuple[WorldModel, Tensor] | None):
+    def __init__(
+        self,
+        net: MemberMLP,
+        values: Tensor,
+        temperature: float,
+        learned: tuple[WorldModel, Tensor] | None,
+    ):
         super().__init__()
         self.value_net, self.temperature, self.action_size = net, temperature, net.out_size
         self.model: WorldModel | None = learned[0] if learned else None
@@ -205,14 +244,18 @@ class WorldPolicy(Actor):
         return np.concatenate([action, code.astype(np.float32)], axis=-1)
 
     def act(self, obs: Tensor, command: Tensor | None, noise: Tensor) -> Tensor:
-        """Actions ``[B]`` for obs ``[B, O]``; zero noise gives the greedy action, for the mode of a latent."""
+        """Actions ``[B]`` for obs ``[B, O]``; zero noise gives the greedy action, for the mode
+        of a latent.
+        """
         action, code = noise.split([self.action_size, noise.shape[-1] - self.action_size], dim=-1)
         features = self.features(obs, code)
         q = self.value_net(self.values, features.unsqueeze(0)).squeeze(0)
         return (q / self.temperature + action).argmax(-1)
 
     def features(self, obs: Tensor, code: Tensor) -> Tensor:
-        """Features ``[B, X]`` for obs ``[B, O]`` and noise ``[B, Z]``; a row of zeros stands for the mode of the latent."""
+        """Features ``[B, X]`` for obs ``[B, O]`` and noise ``[B, Z]``; a row of zeros stands for
+        the mode of the latent.
+        """
         if self.model is None:
             return obs
         layers, x = self.model.kept_layers(self.world), obs.unsqueeze(0)
@@ -220,7 +263,11 @@ class WorldPolicy(Actor):
         if not code.any():
             return mode
         sample = self.model.encode(layers, x, code.unsqueeze(0)).squeeze(0)
-        return torch.where((code == 0).all(-1, keepdim=True), mode, sample) if code.shape[-1] else sample
+        return (
+            torch.where((code == 0).all(-1, keepdim=True), mode, sample)
+            if code.shape[-1]
+            else sample
+        )
 
 
 @register_method("ER", "perfect-model", "simple-model", "categorical-latent", "gaussian-latent")
@@ -228,14 +275,22 @@ class ModelBased(StackedMethod):
     """A stack of one of the five agents and its training."""
 
     Config = ModelBasedConfig
-    plays, monitor = "greedy", "eval_greedy/return_mean"  # its softmax is there to explore; the paper evaluates the best actions
+    plays, monitor = (
+        "greedy",
+        "eval_greedy/return_mean",
+    )  # its softmax is there to explore; the paper evaluates the best actions
     agent: ModelBasedDQN
 
     @classmethod
     def misfit(cls, spec: EnvSpec) -> str | None:
         env = func_env(spec)
-        bits = env is not None and env.binary_obs and not env.continuous and env.action_size <= 256  # which are kept as bytes
-        needs = "it needs observations of bits in batched torch, 256 actions at most and rewards that are not held back; "
+        bits = (
+            env is not None and env.binary_obs and not env.continuous and env.action_size <= 256
+        )  # which are kept as bytes
+        needs = (
+            "it needs observations of bits in batched torch, 256 actions at most and rewards "
+            "that are not held back; "
+        )
         return None if bits else needs + "use procmaze, buttongrid, panflute or a grid world"
 
     def build(self) -> ModelBasedDQN:
@@ -246,8 +301,14 @@ class ModelBased(StackedMethod):
     def make_policy(self, row: int) -> Actor:
         agent, rows = self.agent, slice(row, row + 1)
         source: Any = agent.source
-        learned = (source.model, source.weights.params.detach()[rows]) if hasattr(source, "model") else None
-        return WorldPolicy(agent.net, agent.online.params.detach()[rows], self.cfg.temperature, learned)
+        learned = (
+            (source.model, source.weights.params.detach()[rows])
+            if hasattr(source, "model")
+            else None
+        )
+        return WorldPolicy(
+            agent.net, agent.online.params.detach()[rows], self.cfg.temperature, learned
+        )
 
     def rollouts(self, num_workers: int = 0) -> ModelBasedRollouts:
         """The training and the evaluation of the agents; both play in this process, in batches."""
@@ -258,23 +319,38 @@ class ModelBased(StackedMethod):
         batch.run(steps, batch.step % self.cfg.steps_per_epoch == 0, self.optimizers())
         self.counter("env_steps").fill_(batch.step)
         self.counter("num_updates").fill_(self.agent.num_updates)
-        self.counter("episodes").add_(torch.tensor([len(ended) for ended in batch.ended], device=self.device))
+        self.counter("episodes").add_(
+            torch.tensor([len(ended) for ended in batch.ended], device=self.device)
+        )
         for member, policy in enumerate(self.policies):
             policy.load_state_dict(self.make_policy(member).state_dict())
-            self.check_member(member, sum(float(value.sum()) for value in policy.state_dict().values()))
+            self.check_member(
+                member, sum(float(value.sum()) for value in policy.state_dict().values())
+            )
         self.sum_up()
         losses = self.agent.take_losses()
         speed = self.speed_scalars(steps * len(self.seeds))
-        self.log_members([
-            {**_rollout_scalars(batch, n, steps), **{name: float(value[n]) for name, value in losses.items()}, **speed}
-            for n in range(len(self.seeds))
-        ])  # fmt: skip
+        self.log_members(
+            [
+                {
+                    **_rollout_scalars(batch, n, steps),
+                    **{name: float(value[n]) for name, value in losses.items()},
+                    **speed,
+                }
+                for n in range(len(self.seeds))
+            ]
+        )
 
 
 def _rollout_scalars(training: StepTraining, member: int, steps: int) -> dict[str, float]:
     """Reward per step of the last ``steps``, and what their episodes returned, if any ended."""
-    scalars = {"rollout/reward_rate": float(training.reward[member]) / max(steps, 1)}  # none where the budget was spent before
+    scalars = {
+        "rollout/reward_rate": float(training.reward[member]) / max(steps, 1)
+    }  # none where the budget was spent before
     if training.ended[member]:
         returns, lengths = zip(*training.ended[member], strict=True)
-        scalars |= {"rollout/return_mean": sum(returns) / len(returns), "rollout/length_mean": sum(lengths) / len(lengths)}
+        scalars |= {
+            "rollout/return_mean": sum(returns) / len(returns),
+            "rollout/length_mean": sum(lengths) / len(lengths),
+        }
     return scalars

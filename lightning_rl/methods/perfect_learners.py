@@ -1,13 +1,17 @@
-"""The first generations of a search for synthetic environments of one-step episodes, without training of agents.
+"""The first generations of a search for synthetic environments of one-step episodes, without
+training of agents.
 
-In such an environment an agent learns the reward of each action and no more: an agent that learned without error would take the
-action of the highest reward. These *perfect learners* need no training, so evolving rewards by their test returns is hundreds of
-times cheaper. Real agents come in when the rewards are good: they select which states have to be seen, and how distinct rewards
-must be. Until then nothing selects start states and the scale of rewards: the first agents get start states from the box of
-states that the perfect learner met in the real task, and rewards of a scale that they learn fast.
+In such an environment an agent learns the reward of each action and no more: an agent that learned
+without error would take the action of the highest reward. These *perfect learners* need no
+training, so evolving rewards by their test returns is hundreds of times cheaper. Real agents come
+in when the rewards are good: they select which states have to be seen, and how distinct rewards
+must be. Until then nothing selects start states and the scale of rewards: the first agents get
+start states from the box of states that the perfect learner met in the real task, and rewards of a
+scale that they learn fast.
 
-Nor do perfect learners select rewards that are easy to learn. So in between there may be generations of clones: small networks
-that are trained briefly, by supervised learning, on the actions of the highest reward in the start states.
+Nor do perfect learners select rewards that are easy to learn. So in between there may be
+generations of clones: small networks that are trained briefly, by supervised learning, on the
+actions of the highest reward in the start states.
 """
 
 from __future__ import annotations
@@ -37,7 +41,9 @@ CLONED_STARTS = 512  # in which a clone is taught
 
 
 class PerfectLearners(Actors):
-    """Agents on one-step environments as if they had learned without error: member ``n`` takes the actions of ``env.meant``."""
+    """Agents on one-step environments as if they had learned without error: member ``n`` takes
+    the actions of ``env.meant``.
+    """
 
     def __init__(self, env: OneStepEnv, seeds: Sequence[int]):
         super().__init__(seeds)
@@ -61,19 +67,31 @@ class PerfectLearners(Actors):
 
 @dataclass(frozen=True, kw_only=True)
 class PerfectFirst(InnerLoop):
-    """An inner loop whose first ``perfect_generations`` generations are judged by ``PerfectLearners``, the next by clones."""
+    """An inner loop whose first ``perfect_generations`` generations are judged by
+    ``PerfectLearners``, the next by clones.
+    """
 
     perfect_generations: int
     clone_generations: int
 
-    def __call__(self, proposal: Proposal, items: Sequence[Item], device: str = "cpu") -> list[Outcome]:
-        """The outcome of every item of a generation; those that take no steps on proxies are on the CPU."""
+    def __call__(
+        self, proposal: Proposal, items: Sequence[Item], device: str = "cpu"
+    ) -> list[Outcome]:
+        """The outcome of every item of a generation; those that take no steps on proxies are on
+        the CPU.
+        """
         if proposal.generation >= self.perfect_generations + self.clone_generations:
             return super().__call__(proposal, items, device)
         params, seeds = proposal.rows(items), [proposal.seed(item) for item in items]
         learners = perfect_learners(self.proxy, params, seeds)
-        judges = learners if proposal.generation < self.perfect_generations else clones(learners, self.proxy.spec)
-        return self.outcomes(self.tested(judges, Results.empty(len(seeds), 1), self.proxy.spec, seeds))
+        judges = (
+            learners
+            if proposal.generation < self.perfect_generations
+            else clones(learners, self.proxy.spec)
+        )
+        return self.outcomes(
+            self.tested(judges, Results.empty(len(seeds), 1), self.proxy.spec, seeds)
+        )
 
 
 def perfect_learners(proxy: Proxy, params: Tensor, seeds: Sequence[int]) -> PerfectLearners:
@@ -85,9 +103,14 @@ def perfect_learners(proxy: Proxy, params: Tensor, seeds: Sequence[int]) -> Perf
 
 @torch.no_grad()
 def clones(learners: PerfectLearners, spec: EnvSpec) -> Clones:
-    """Networks that are cloned from the best-paid actions in start states of the learners' environments."""
+    """Networks that are cloned from the best-paid actions in start states of the learners'
+    environments.
+    """
     env, count = learners.env, learners.env.reset_noise_size
-    noise = [torch.rand(CLONED_STARTS, count, generator=generator) for generator in learners.generators("starts")]
+    noise = [
+        torch.rand(CLONED_STARTS, count, generator=generator)
+        for generator in learners.generators("starts")
+    ]
     state = env.reset(torch.stack(noise))
     cloned = Clones(CLONE, spec, learners.seeds)
     cloned.fit(env.observe(state), env.best(state))
@@ -98,15 +121,21 @@ def clones(learners: PerfectLearners, spec: EnvSpec) -> Clones:
 def agents_come_in(proxy: Proxy, strategy: Strategy, noise: float, seed: int) -> None:
     """Prepares a search for generations of real agents, once those of perfect learners are over.
 
-    Let the box be the range of the states that the perfect learner of the strategy's mean visits in ``REAL_EPISODES`` real
-    episodes. Learned start states get its middle as their mean and a third of its width as their standard deviation; rewards get
-    the scale ``REWARD_STD``, which agents learn fast; the strategy's noise is multiplied by ``noise``.
+    Let the box be the range of the states that the perfect learner of the strategy's mean visits in
+    ``REAL_EPISODES`` real episodes. Learned start states get its middle as their mean and a third
+    of its width as their standard deviation; rewards get the scale ``REWARD_STD``, which agents
+    learn fast; the strategy's noise is multiplied by ``noise``.
 
-    The box is used, not mean and standard deviation of the visited states: after a swing-up nearly all of these are upright.
+    The box is used, not mean and standard deviation of the visited states: after a swing-up nearly
+    all of these are upright.
     """
     learner = perfect_learners(proxy, strategy.mean.unsqueeze(0), [seed])
-    met = states_met(learner, make_envs(proxy.spec, [derive_seed(seed, "met", k) for k in range(REAL_EPISODES)]))
-    drawn = torch.rand(1, DRAWN_STARTS, learner.env.reset_noise_size, generator=torch.Generator().manual_seed(seed))
+    met = states_met(
+        learner, make_envs(proxy.spec, [derive_seed(seed, "met", k) for k in range(REAL_EPISODES)])
+    )
+    drawn = torch.rand(
+        1, DRAWN_STARTS, learner.env.reset_noise_size, generator=torch.Generator().manual_seed(seed)
+    )
     low, high = met.amin(0), met.amax(0)
     strategy.mean.copy_(learner.env.in_units((low + high) / 2, (high - low) / 3, drawn)[0])
     strategy.scale_noise(noise)

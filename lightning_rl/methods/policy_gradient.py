@@ -1,11 +1,14 @@
-"""Policy gradients: REINFORCE (Williams 1992) with baseline and entropy bonus, and advantage actor-critic (AAC).
+"""Policy gradients: REINFORCE (Williams 1992) with baseline and entropy bonus, and advantage
+actor-critic (AAC).
 
-Play a batch of whole episodes with the current policy, take one optimizer step, throw the data away. The five implementations
-are presets of one method; the exact ones are those of a course assignment (Technion deep learning, spring 2020).
+Play a batch of whole episodes with the current policy, take one optimizer step, throw the data
+away. The five implementations are presets of one method; the exact ones are those of a course
+assignment (Technion deep learning, spring 2020).
 
-Where we differ from the assignment: episodes are never stale unless ``stale_rollouts`` asks for it, evaluation episodes
-are played apart, and a target running mean counts only once its window is full. As in most code, the gradient lacks the factor
-``gamma^t`` of step t that the exact one of discounted returns has.
+Where we differ from the assignment: episodes are never stale unless ``stale_rollouts`` asks for it,
+evaluation episodes are played apart, and a target running mean counts only once its window is full.
+As in most code, the gradient lacks the factor ``gamma^t`` of step t that the exact one of
+discounted returns has.
 """
 
 from __future__ import annotations
@@ -30,7 +33,14 @@ from lightning_rl.core.schema import STRICT, Episodes, MethodConfig, Share, Size
 from lightning_rl.core.seeding import seeded_torch
 from lightning_rl.core.types import Episode, Request
 from lightning_rl.functional.distributions import distribution_for
-from lightning_rl.functional.policy_gradient import BASELINES, entropy_loss, next_values, normalised, reinforce_loss, value_loss
+from lightning_rl.functional.policy_gradient import (
+    BASELINES,
+    entropy_loss,
+    next_values,
+    normalised,
+    reinforce_loss,
+    value_loss,
+)
 from lightning_rl.functional.returns import discounted_returns, lambda_returns
 from lightning_rl.methods.base import Method, episode_scalars
 from lightning_rl.methods.registry import register_method
@@ -39,7 +49,9 @@ from lightning_rl.nets.policies import Policy
 from lightning_rl.rollouts.data_module import CollectedRollouts, training_requests
 
 STALE_UPDATES = 3
-"""Age of stale roll-outs: two free-running workers with a batch each under way, and one that is fetched ahead."""
+"""Age of stale roll-outs: two free-running workers with a batch each under way, and one that is
+fetched ahead.
+"""
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
@@ -69,14 +81,22 @@ class PolicyGradientConfig(MethodConfig):
     @model_validator(mode="after")
     def _check_budget(self) -> Self:
         if self.max_episodes is None and self.target_return is None and self.max_env_steps is None:
-            raise ValueError("no stop rule: max_episodes, target_return and max_env_steps are all null; set one of them")
+            raise ValueError(
+                "no stop rule: max_episodes, target_return and max_env_steps are all null; set one "
+                "of them"
+            )
         if self.anneal_from < 1 and self.max_episodes is None:
-            raise ValueError(f"anneal_from {self.anneal_from} is of max_episodes, which is null; set it, or anneal_from=1.0")
+            raise ValueError(
+                f"anneal_from {self.anneal_from} is of max_episodes, which is null; set it, or "
+                "anneal_from=1.0"
+            )
         return self
 
     @property
     def epoch_budget(self) -> int:
-        """One epoch is one batch of episodes, so the budget of episodes is a number of epochs; the last may overshoot."""
+        """One epoch is one batch of episodes, so the budget of episodes is a number of epochs;
+        the last may overshoot.
+        """
         if self.max_episodes is None:
             return self.max_epochs
         return min(self.max_epochs, math.ceil(self.max_episodes / self.num_episodes_per_iter))
@@ -86,8 +106,16 @@ class PolicyGradientConfig(MethodConfig):
         return {} if self.baseline == "critic" else {"critic": reason}
 
     def unread(self) -> dict[str, str]:
-        critic = ("value_delta", "num_critic_updates", "gae_lambda", "bootstrap_truncated", "network")
-        reason = f"baseline={self.baseline} has no critic; set baseline=critic as well, or leave it out"
+        critic = (
+            "value_delta",
+            "num_critic_updates",
+            "gae_lambda",
+            "bootstrap_truncated",
+            "network",
+        )
+        reason = (
+            f"baseline={self.baseline} has no critic; set baseline=critic as well, or leave it out"
+        )
         return {} if self.baseline == "critic" else dict.fromkeys(critic, reason)
 
 
@@ -95,8 +123,9 @@ class PolicyGradientConfig(MethodConfig):
 class StepBatch:
     """The steps of ``E`` whole episodes, one behind another.
 
-    obs ``[B, O]``, action ``[B]`` or ``[B, A]``, reward ``[B]``; last ``[B]``: the last step of each episode; final_obs
-    ``[E, O]`` and truncated ``[E]``: how each ended. scalars: what was measured while collecting.
+    obs ``[B, O]``, action ``[B]`` or ``[B, A]``, reward ``[B]``; last ``[B]``: the last step of
+    each episode; final_obs ``[E, O]`` and truncated ``[E]``: how each ended. scalars: what was
+    measured while collecting.
     """
 
     obs: Tensor
@@ -125,10 +154,11 @@ def step_batch(episodes: list[Episode], scalars: Mapping[str, float]) -> StepBat
 
 
 class OnPolicyRollouts(CollectedRollouts):
-    """Whole episodes by the current policy; or, with ``stale_rollouts``, by that of three updates ago.
+    """Whole episodes by the current policy; or, with ``stale_rollouts``, by that of three updates
+    ago.
 
-    Stale roll-outs imitate asynchronous workers, whose timing no run could repeat. Here all batches but the first three have the
-    same age, so that results do not depend on workers or on resuming.
+    Stale roll-outs imitate asynchronous workers, whose timing no run could repeat. Here all batches
+    but the first three have the same age, so that results do not depend on workers or on resuming.
     """
 
     def __init__(self, method: PolicyGradient, num_workers: int):
@@ -136,13 +166,19 @@ class OnPolicyRollouts(CollectedRollouts):
         cfg = method.cfg
         self.num_episodes = cfg.num_episodes_per_iter
         self.recent_returns: deque[float] = deque(maxlen=cfg.running_mean_len)
-        self.past: deque[tuple[dict[str, Tensor], int]] = deque(maxlen=STALE_UPDATES if cfg.stale_rollouts else 0)
+        self.past: deque[tuple[dict[str, Tensor], int]] = deque(
+            maxlen=STALE_UPDATES if cfg.stale_rollouts else 0
+        )
 
     def requests(self, epoch: int) -> list[Request]:
-        return training_requests(self.run_seed, epoch, [None] * self.num_episodes, self.noise_hold())
+        return training_requests(
+            self.run_seed, epoch, [None] * self.num_episodes, self.noise_hold()
+        )
 
     def noise_hold(self) -> float:
-        """It falls linearly to 0 over the budget, so that training ends with independent noise, as evaluation has it."""
+        """It falls linearly to 0 over the budget, so that training ends with independent noise,
+        as evaluation has it.
+        """
         return super().noise_hold() * max(0.0, 1 - self.method.budget_share())
 
     def behaviour(self, version: int) -> tuple[dict[str, Tensor], int]:
@@ -158,13 +194,19 @@ class OnPolicyRollouts(CollectedRollouts):
         scalars = {
             **episode_scalars("rollout", episodes),
             "rollout/return_running_mean": float(np.mean(self.recent_returns)),
-            "rollout/policy_age": float(np.mean([epoch - episode.policy_version for episode in episodes])),
+            "rollout/policy_age": float(
+                np.mean([epoch - episode.policy_version for episode in episodes])
+            ),
             "time/collection_wait": waited,
         }
         return step_batch(episodes, scalars)
 
     def state_dict(self) -> dict[str, Any]:
-        return {**super().state_dict(), "recent_returns": list(self.recent_returns), "past": list(self.past)}
+        return {
+            **super().state_dict(),
+            "recent_returns": list(self.recent_returns),
+            "past": list(self.past),
+        }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         super().load_state_dict(state_dict)
@@ -182,7 +224,11 @@ class OnPolicyRollouts(CollectedRollouts):
 
     def _inconsistency(self, state: dict[str, Any]) -> str | None:
         """What cannot have been by its epoch."""
-        epoch, versions, returns = state["epoch"], [version for _, version in state["past"]], len(state["recent_returns"])
+        epoch, versions, returns = (
+            state["epoch"],
+            [version for _, version in state["past"]],
+            len(state["recent_returns"]),
+        )
         if versions != sorted(versions) or any(version > epoch for version in versions):
             return f"parameters of epochs {versions} at epoch {epoch}"
         most = epoch * self.num_episodes
@@ -190,13 +236,17 @@ class OnPolicyRollouts(CollectedRollouts):
 
 
 def relu_layers(sizes: Sequence[int]) -> nn.Sequential:
-    """Linear layers between ``sizes`` in torch's default initialisation, each followed by a ReLU."""
+    """Linear layers between ``sizes`` in torch's default initialisation, each followed by a
+    ReLU.
+    """
     pairs = itertools.pairwise(sizes)
     return nn.Sequential(*(module for a, b in pairs for module in (nn.Linear(a, b), nn.ReLU())))
 
 
 class ValueNet(nn.Module):
-    """State values ``[...]`` of obs ``[..., O]``; the last layer's trailing 1 is squeezed, so that it is never broadcast."""
+    """State values ``[...]`` of obs ``[..., O]``; the last layer's trailing 1 is squeezed, so
+    that it is never broadcast.
+    """
 
     def __init__(self, body: nn.Module, features: int):
         super().__init__()
@@ -207,21 +257,28 @@ class ValueNet(nn.Module):
         return self.head(self.body(obs)).squeeze(-1)
 
 
-def actor_critic(obs_size: int, hidden: Sequence[int], output_size: int, shared: bool) -> tuple[nn.Sequential, ValueNet]:
-    """What a policy's distribution reads, and a critic: two networks, or two linear heads on one (``shared``)."""
+def actor_critic(
+    obs_size: int, hidden: Sequence[int], output_size: int, shared: bool
+) -> tuple[nn.Sequential, ValueNet]:
+    """What a policy's distribution reads, and a critic: two networks, or two linear heads on one
+    (``shared``).
+    """
     body = relu_layers([obs_size, *hidden])
     actor = nn.Sequential(body, nn.Linear(hidden[-1], output_size))
     return actor, ValueNet(body if shared else relu_layers([obs_size, *hidden]), hidden[-1])
 
 
-@register_method("REINFORCE", "REINFORCE-baseline", "REINFORCE-entropy", "REINFORCE-combined", "AAC")
+@register_method(
+    "REINFORCE", "REINFORCE-baseline", "REINFORCE-entropy", "REINFORCE-combined", "AAC"
+)
 class PolicyGradient(Method):
     """Each action of the batch is made more likely by the return that followed it, less a baseline.
 
-    The baseline is nothing, a mean return-to-go of the batch, or a critic ``V(s)`` that is trained on the returns in the same
-    step. With a critic and ``gae_lambda`` below 1, or with ``bootstrap_truncated``, the return is TD(lambda)'s and the weight
-    the generalised advantage estimate (Schulman et al. 2016, arXiv 1506.02438). Own networks: ``policy`` takes obs
-    ``[..., O]`` and gives what the distribution reads, ``critic`` gives values ``[...]``.
+    The baseline is nothing, a mean return-to-go of the batch, or a critic ``V(s)`` that is trained
+    on the returns in the same step. With a critic and ``gae_lambda`` below 1, or with
+    ``bootstrap_truncated``, the return is TD(lambda)'s and the weight the generalised advantage
+    estimate (Schulman et al. 2016, arXiv 1506.02438). Own networks: ``policy`` takes obs ``[...,
+    O]`` and gives what the distribution reads, ``critic`` gives values ``[...]``.
     """
 
     Config = PolicyGradientConfig
@@ -233,34 +290,51 @@ class PolicyGradient(Method):
         super().__init__(gamename, **options)
         cfg, spec = self.cfg, self.spec
         if len(self.own_networks) == 1 and cfg.network == "shared":
-            raise UserError("networks: network=shared takes policy and critic together; give both or set network=separate")
+            raise UserError(
+                "networks: network=shared takes policy and critic together; give both or set "
+                "network=separate"
+            )
         distribution = distribution_for(spec.continuous)
         self.max_entropy = distribution.max_entropy(spec.action_size)
         output_size = distribution.output_size(spec.action_size)
         with seeded_torch(self.seed, "initialisation"):
-            actor, critic = actor_critic(spec.obs_size, cfg.hidden, output_size, shared=cfg.network == "shared")
+            actor, critic = actor_critic(
+                spec.obs_size, cfg.hidden, output_size, shared=cfg.network == "shared"
+            )
         net = self.network("policy", lambda: actor, takes=[spec.obs_size], gives=[output_size])
         self.policy = Policy(net, distribution, spec.action_size)
-        self.critic = self.network("critic", lambda: critic, takes=[spec.obs_size]) if cfg.baseline == "critic" else None
+        self.critic = (
+            self.network("critic", lambda: critic, takes=[spec.obs_size])
+            if cfg.baseline == "critic"
+            else None
+        )
 
     def rollouts(self, num_workers: int = 0) -> OnPolicyRollouts:
         return OnPolicyRollouts(self, num_workers)
 
     def budget_share(self) -> float:
-        return 0.0 if self.cfg.max_episodes is None else min(1.0, int(self.episodes) / self.cfg.max_episodes)
+        return (
+            0.0
+            if self.cfg.max_episodes is None
+            else min(1.0, int(self.episodes) / self.cfg.max_episodes)
+        )
 
     def make_optimizers(self) -> list[torch.optim.Optimizer]:
         return [Adam(self.parameters(), self.cfg.learning_rate)]
 
     def finished(self) -> bool:
-        """Whether the mean of the newest returns is ``target_return``; a window that is not full yet does not count."""
+        """Whether the mean of the newest returns is ``target_return``; a window that is not full
+        yet does not count.
+        """
         if (target := self.cfg.target_return) is None:
             return False
         recent: deque[float] = cast(Any, self.trainer).datamodule.recent_returns
         return len(recent) == recent.maxlen and float(np.mean(recent)) >= target
 
     def train_epoch(self, batch: StepBatch) -> None:
-        """One step on all losses together, then the critic's further steps, so that it follows the policy more closely."""
+        """One step on all losses together, then the critic's further steps, so that it follows
+        the policy more closely.
+        """
         losses, measured = self.losses(batch)
         self.descend(0, torch.stack(list(losses.values())).sum(), self.cfg.max_grad_norm)
         further = 0 if self.critic is None else self.cfg.num_critic_updates - 1
@@ -274,7 +348,9 @@ class PolicyGradient(Method):
         for name, scalar in learned.items():
             self.check_finite(name, scalar)
         speed = self.speed_scalars(len(batch.reward))
-        speed["time/episodes_per_second"] = speed["time/env_steps_per_second"] * len(batch.final_obs) / len(batch.reward)
+        speed["time/episodes_per_second"] = (
+            speed["time/env_steps_per_second"] * len(batch.final_obs) / len(batch.reward)
+        )
         self.log_scalars({**batch.scalars, **learned, **speed})
 
     def losses(self, batch: StepBatch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
@@ -290,11 +366,15 @@ class PolicyGradient(Method):
             losses["train/value_loss"] = value_loss(baseline, returns, cfg.value_delta)
         measured = {"train/entropy": entropy.mean()}
         if cfg.baseline != "none":
-            measured |= {"train/baseline": baseline.mean(), "train/advantage_mean": advantage.mean()}
+            measured |= {
+                "train/baseline": baseline.mean(),
+                "train/advantage_mean": advantage.mean(),
+            }
         return losses, measured
 
     def returns(self, batch: StepBatch) -> tuple[Tensor, Tensor]:
-        """What followed each step, and what is subtracted from it, both ``[B]``; a gradient flows into a critic's values.
+        """What followed each step, and what is subtracted from it, both ``[B]``; a gradient flows
+        into a critic's values.
 
         Nothing is expected after the last step of an episode unless it is bootstrapped.
         """
@@ -307,4 +387,6 @@ class PolicyGradient(Method):
             following = next_values(value, self.critic(batch.final_obs), batch.last)
             discount = torch.full_like(batch.reward, cfg.gamma)
             discount[batch.last] *= batch.truncated & cfg.bootstrap_truncated
-            return lambda_returns(batch.reward, discount, following, batch.last, cfg.gae_lambda), value
+            return lambda_returns(
+                batch.reward, discount, following, batch.last, cfg.gae_lambda
+            ), value

@@ -1,10 +1,13 @@
-"""Bi-level learning of proxies (Ferreira, Nierhoff, Sälinger & Hutter, ICLR 2022, arXiv 2202.02790).
+"""Bi-level learning of proxies (Ferreira, Nierhoff, Sälinger & Hutter, ICLR 2022, arXiv
+2202.02790).
 
-The inner loop trains fresh agents on a proxy of a task: a synthetic environment (``SE``) or the real one with a learned reward
-(``RN``). The outer loop evolves the proxy's parameters by how these agents do on the real task. An epoch is a generation.
+The inner loop trains fresh agents on a proxy of a task: a synthetic environment (``SE``) or the
+real one with a learned reward (``RN``). The outer loop evolves the proxy's parameters by how these
+agents do on the real task. An epoch is a generation.
 
-Where we differ from the paper's code: budgets in steps, never in seconds; a diverged agent scores the worst possible return;
-agents are tested without exploration noise; equal scores share their weights; everything is seeded.
+Where we differ from the paper's code: budgets in steps, never in seconds; a diverged agent scores
+the worst possible return; agents are tested without exploration noise; equal scores share their
+weights; everything is seeded.
 """
 
 from __future__ import annotations
@@ -36,7 +39,14 @@ from lightning_rl.evolution.cluster import EXECUTORS
 from lightning_rl.evolution.executors import Evaluate, Executor, SerialExecutor
 from lightning_rl.evolution.strategies import STRATEGIES, Item, Strategy, StrategyConfig
 from lightning_rl.methods.base import Method
-from lightning_rl.methods.inner_loop import InnerLoop, Outcome, agent_configs, outcome_scalars, unread_of_agents, worst_for_failed
+from lightning_rl.methods.inner_loop import (
+    InnerLoop,
+    Outcome,
+    agent_configs,
+    outcome_scalars,
+    unread_of_agents,
+    worst_for_failed,
+)
 from lightning_rl.methods.registry import register_method
 from lightning_rl.nets.members import ActivationName
 from lightning_rl.rollouts.data_module import Rollouts
@@ -90,7 +100,9 @@ class AgentSearchConfig(ProxySearchConfig):
 
     def resolved(self, gamename: str) -> Self:
         """With every value of the inner agents, too."""
-        agents = {name: dataclasses.asdict(cfg) for name, cfg in agent_configs(self.agent, gamename)}
+        agents = {
+            name: dataclasses.asdict(cfg) for name, cfg in agent_configs(self.agent, gamename)
+        }
         return dataclasses.replace(super().resolved(gamename), agent=cast(Any, agents))
 
     def proxy(self, gamename: str) -> Proxy:
@@ -100,11 +112,17 @@ class AgentSearchConfig(ProxySearchConfig):
     def loop(self, spec: EnvSpec) -> InnerLoop:
         task = spec.gamename
         return InnerLoop(
-            proxy=self.proxy(task), agents=agent_configs(self.agent, task), vary=self.vary, stop_rule=self.stop_rule,
-            objective=self.objective, unsolved_penalty=self.unsolved_penalty,
+            proxy=self.proxy(task),
+            agents=agent_configs(self.agent, task),
+            vary=self.vary,
+            stop_rule=self.stop_rule,
+            objective=self.objective,
+            unsolved_penalty=self.unsolved_penalty,
             solved_return=spec.solved_return if self.solved_return is None else self.solved_return,
-            test_episodes=self.test_episodes, judge_episodes=self.judge_episodes, max_train_steps=self.max_train_steps,
-        )  # fmt: skip
+            test_episodes=self.test_episodes,
+            judge_episodes=self.judge_episodes,
+            max_train_steps=self.max_train_steps,
+        )
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
@@ -122,40 +140,83 @@ class SEConfig(AgentSearchConfig):
     reencode: bool
 
     def unread(self) -> dict[str, str]:
-        reason = f"stop_rule {self.stop_rule} judges no real episode; leave it out, or use stop_rule=solved"
-        return {**super().unread(), **({"judge_episodes": reason} if self.stop_rule != "solved" else {})}
+        reason = (
+            f"stop_rule {self.stop_rule} judges no real episode; leave it out, or use "
+            "stop_rule=solved"
+        )
+        return {
+            **super().unread(),
+            **({"judge_episodes": reason} if self.stop_rule != "solved" else {}),
+        }
 
     def loop(self, spec: EnvSpec) -> InnerLoop:
         if self.reencode and not spec.one_hot:
-            raise UserError(f"key 'reencode': agents on {spec.gamename} see states as they are; leave it out")
+            raise UserError(
+                f"key 'reencode': agents on {spec.gamename} see states as they are; leave it out"
+            )
         if not self.perfect_generations:
             return super().loop(spec)
-        from lightning_rl.methods.perfect_learners import PerfectFirst  # which other searches do not need
-        counts = {"perfect_generations": self.perfect_generations, "clone_generations": self.clone_generations}
+        from lightning_rl.methods.perfect_learners import (
+            PerfectFirst,
+        )  # which other searches do not need
+
+        counts = {
+            "perfect_generations": self.perfect_generations,
+            "clone_generations": self.clone_generations,
+        }
         return PerfectFirst(**{**vars(super().loop(spec)), **counts})
 
     @model_validator(mode="after")
     def _check_one_step(self) -> SEConfig:
         if self.stop_rule == "solved" and not self.judge_episodes:
-            raise ValueError("judge_episodes 0: stop_rule solved is of real episodes; use 1, or stop_rule=plateau")
+            raise ValueError(
+                "judge_episodes 0: stop_rule solved is of real episodes; use 1, or "
+                "stop_rule=plateau"
+            )
         if self.one_step and (self.proxy_horizon is not None or self.cap_ends):
-            raise ValueError("one_step true: its episodes end after one step anyway; leave out proxy_horizon and cap_ends")
+            raise ValueError(
+                "one_step true: its episodes end after one step anyway; leave out proxy_horizon "
+                "and cap_ends"
+            )
         if self.perfect_generations and not self.one_step:
-            raise ValueError(f"perfect_generations {self.perfect_generations}: they need one_step true; use that, or 0")
+            raise ValueError(
+                f"perfect_generations {self.perfect_generations}: they need one_step true; use "
+                "that, or 0"
+            )
         if self.clone_generations and not self.perfect_generations:
-            raise ValueError(f"clone_generations {self.clone_generations}: clones follow perfect_generations; set that, or use 0")
+            raise ValueError(
+                f"clone_generations {self.clone_generations}: clones follow perfect_generations; "
+                "set that, or use 0"
+            )
         if self.agent_noise != 1 and not (self.perfect_generations and self.strategy == "snes"):
-            raise ValueError(f"agent_noise {self.agent_noise:g}: it needs perfect_generations and strategy snes; or use 1.0")
+            raise ValueError(
+                f"agent_noise {self.agent_noise:g}: it needs perfect_generations and strategy "
+                "snes; or use 1.0"
+            )
         if self.perfect_generations and self.keep == "best":
-            raise ValueError(f"perfect_generations {self.perfect_generations}: their scores are no agents'; use keep=last, or 0")
+            raise ValueError(
+                f"perfect_generations {self.perfect_generations}: their scores are no agents'; use "
+                "keep=last, or 0"
+            )
         return self
 
     def proxy(self, gamename: str) -> SyntheticProxy:
         proxy = SyntheticProxy(
-            gamename=gamename, hidden=tuple(self.hidden), activation=self.activation,
-            horizon=env_spec(gamename).horizon if self.proxy_horizon is None else self.proxy_horizon,
-            latent_size=self.latent_size, cap_ends=self.cap_ends, reencode=self.reencode)  # fmt: skip
-        return dataclasses.replace(proxy, horizon=1, cap_ends=True, done="always") if self.one_step else proxy
+            gamename=gamename,
+            hidden=tuple(self.hidden),
+            activation=self.activation,
+            horizon=env_spec(gamename).horizon
+            if self.proxy_horizon is None
+            else self.proxy_horizon,
+            latent_size=self.latent_size,
+            cap_ends=self.cap_ends,
+            reencode=self.reencode,
+        )
+        return (
+            dataclasses.replace(proxy, horizon=1, cap_ends=True, done="always")
+            if self.one_step
+            else proxy
+        )
 
 
 # What is trained on
@@ -163,7 +224,8 @@ class SEConfig(AgentSearchConfig):
 
 @dataclass
 class Generation:
-    """One generation of a search. The data module gives its number, ``Evolution`` fills in the rest.
+    """One generation of a search. The data module gives its number, ``Evolution`` fills in the
+    rest.
 
     Attributes:
         number: 0, 1, ..
@@ -180,20 +242,32 @@ class Generation:
 
 
 class ProxyRollouts(Rollouts):
-    """Data of a method whose result is a proxy: of a search, a generation each epoch, still to be evaluated by ``Evolution``."""
+    """Data of a method whose result is a proxy: of a search, a generation each epoch, still to
+    be evaluated by ``Evolution``.
+    """
 
     method: ProxyMethod
 
     def next_batch(self) -> Any:
-        return Generation(int(self.method.num_updates))  # also of another Trainer, whose epochs begin at 0
+        return Generation(
+            int(self.method.num_updates)
+        )  # also of another Trainer, whose epochs begin at 0
 
     def evaluate(self) -> dict[str, list[Outcome]]:
-        """Fresh agents, other ones than those of a search, on the proxy; no generation sees their returns."""
+        """Fresh agents, other ones than those of a search, on the proxy; no generation sees
+        their returns.
+        """
         method, count = self.method, self.method.cfg.eval_agents
-        seeds = [derive_seed(method.seed, "evaluation", method.current_epoch, n) for n in range(count)]
+        seeds = [
+            derive_seed(method.seed, "evaluation", method.current_epoch, n) for n in range(count)
+        ]
         loop = dataclasses.replace(method.inner_loop, test_episodes=method.cfg.eval_episodes)
         with torch.inference_mode(False), torch.enable_grad():
-            return {"eval": worst_for_failed(loop.evaluate(method.proxy_params().expand(count, -1), seeds, range(count)))}
+            return {
+                "eval": worst_for_failed(
+                    loop.evaluate(method.proxy_params().expand(count, -1), seeds, range(count))
+                )
+            }
 
 
 # What is learned
@@ -202,7 +276,8 @@ class ProxyRollouts(Rollouts):
 class ProxyMethod(Method):
     """A method whose result is a proxy. It is evaluated by fresh agents that train on the proxy.
 
-    ``policy`` exists after ``prepare_evaluation``: that of an agent trained on the present proxy; checkpoints do not hold it.
+    ``policy`` exists after ``prepare_evaluation``: that of an agent trained on the present proxy;
+    checkpoints do not hold it.
     """
 
     reloadable, auto_gpu = False, False
@@ -226,37 +301,61 @@ class ProxyMethod(Method):
 
     def save_proxy(self, path: Path, curve: Sequence[float]) -> None:
         """Writes the proxy and how it was made. curve: the scores of all epochs."""
-        about = {"gamename": self.spec.gamename, "seed": self.seed, "score": self.score, "curve": list(curve),
-                 "config": dict(self.hparams["config"])}  # fmt: skip
+        about = {
+            "gamename": self.spec.gamename,
+            "seed": self.seed,
+            "score": self.score,
+            "curve": list(curve),
+            "config": dict(self.hparams["config"]),
+        }
         save_proxy(path, self.inner_loop.proxy, self.proxy_params(), about)
 
     def validation_step(self, evaluated: Mapping[str, list[Any]], batch_idx: int) -> None:
         """Test returns of fresh agents on the proxy."""
         for prefix, outcomes in evaluated.items():
-            returns = torch.tensor([outcome.test_return for outcome in outcomes], dtype=torch.float64)
-            values = {"mean": returns.mean(), "std": returns.std(correction=0), "min": returns.min(), "max": returns.max()}
+            returns = torch.tensor(
+                [outcome.test_return for outcome in outcomes], dtype=torch.float64
+            )
+            values = {
+                "mean": returns.mean(),
+                "std": returns.std(correction=0),
+                "min": returns.min(),
+                "max": returns.max(),
+            }
             self.eval_env_steps += sum(outcome.test_steps for outcome in outcomes)
             self.report(f"{prefix}/return_mean", float(returns.mean()), len(outcomes))
-            self.log_scalars({f"{prefix}/return_{key}": float(value) for key, value in values.items()})
+            self.log_scalars(
+                {f"{prefix}/return_{key}": float(value) for key, value in values.items()}
+            )
 
     def prepare_evaluation(self) -> None:
-        """Trains an agent with the config's own values on the proxy and takes its policy, and the task as it plays it."""
+        """Trains an agent with the config's own values on the proxy and takes its policy, and
+        the task as it plays it.
+        """
         from lightning_rl.methods.agents import member_policy  # not needed to search
 
         loop = dataclasses.replace(self.inner_loop, vary=False)
-        trained = loop.train(0, self.proxy_params().unsqueeze(0), [derive_seed(self.seed, "final agent")])
+        trained = loop.train(
+            0, self.proxy_params().unsqueeze(0), [derive_seed(self.seed, "final agent")]
+        )
         if trained.test_returns.isnan().any():
-            raise UserError("the agent that was trained on the proxy diverged; lightning-rl proxies transfer trains others")
+            raise UserError(
+                "the agent that was trained on the proxy diverged; lightning-rl proxies transfer "
+                "trains others"
+            )
         self.spec = loop.task(0)
-        vars(self)["policy"] = member_policy(trained.agent, 0, self.spec)  # not as a part, which checkpoints would hold
+        vars(self)["policy"] = member_policy(
+            trained.agent, 0, self.spec
+        )  # not as a part, which checkpoints would hold
 
 
 class Evolution(Callback):
     """Drives the outer loop of an evolution strategy.
 
-    Before each training step it asks the strategy what to evaluate, evaluates it, tells the strategy the fitness of each
-    evaluation (which writes the gradient that the training step follows), and fills in the batch, a ``Generation``.
-    Everything is a function of the run's seed and the generation, so a resumed run goes on exactly.
+    Before each training step it asks the strategy what to evaluate, evaluates it, tells the
+    strategy the fitness of each evaluation (which writes the gradient that the training step
+    follows), and fills in the batch, a ``Generation``. Everything is a function of the run's seed
+    and the generation, so a resumed run goes on exactly.
 
     Args:
         strategy: gives candidates, and the gradient for their fitness.
@@ -267,7 +366,9 @@ class Evolution(Callback):
     def __init__(self, strategy: Strategy, evaluate: Evaluate, executor: Executor):
         self.strategy, self.evaluate, self.executor = strategy, evaluate, executor
 
-    def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Generation, batch_idx: int) -> None:
+    def on_train_batch_start(
+        self, trainer: Trainer, pl_module: LightningModule, batch: Generation, batch_idx: int
+    ) -> None:
         self.run(batch)
 
     def run(self, generation: Generation) -> None:
@@ -277,12 +378,18 @@ class Evolution(Callback):
         device, evaluate = self.strategy.mean.device, self.evaluate
         if device.type != "cpu":
             evaluate = functools.partial(cast(Any, evaluate), device=str(device))
-        generation.outcomes = worst_for_failed(self.executor.map(evaluate, proposal, generation.items))
-        fitness = torch.tensor([outcome.fitness for outcome in generation.outcomes], dtype=torch.float64)
+        generation.outcomes = worst_for_failed(
+            self.executor.map(evaluate, proposal, generation.items)
+        )
+        fitness = torch.tensor(
+            [outcome.fitness for outcome in generation.outcomes], dtype=torch.float64
+        )
         generation.fitness = strategy.tell(number, fitness)
         generation.is_best = strategy.improved
 
-    def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
+    def on_exception(
+        self, trainer: Trainer, pl_module: LightningModule, exception: BaseException
+    ) -> None:
         self.executor.close()
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
@@ -290,7 +397,9 @@ class Evolution(Callback):
 
 
 class SaveProxy(Callback):
-    """Writes ``proxy.pt`` into the Trainer's ``default_root_dir`` after each training step that has improved the proxy."""
+    """Writes ``proxy.pt`` into the Trainer's ``default_root_dir`` after each training step that
+    has improved the proxy.
+    """
 
     def __init__(self) -> None:
         self.curve: list[float] = []  # the score after each step
@@ -320,9 +429,10 @@ class SaveProxy(Callback):
 class ProxySearch(ProxyMethod):
     """Evolves a proxy: ``Trainer(...).fit(method, datamodule=method.rollouts(num_workers=2))``.
 
-    ``strategy`` holds the proxy's parameters and what the search remembers. The method brings two callbacks of its own
-    (``configure_callbacks``): ``Evolution`` drives the outer loop, it evaluates a generation before each training step and
-    estimates the gradient that the step follows; ``SaveProxy`` writes ``proxy.pt`` into the Trainer's ``default_root_dir``.
+    ``strategy`` holds the proxy's parameters and what the search remembers. The method brings two
+    callbacks of its own (``configure_callbacks``): ``Evolution`` drives the outer loop, it
+    evaluates a generation before each training step and estimates the gradient that the step
+    follows; ``SaveProxy`` writes ``proxy.pt`` into the Trainer's ``default_root_dir``.
     """
 
     Config: ClassVar[type[ProxySearchConfig]]
@@ -334,9 +444,14 @@ class ProxySearch(ProxyMethod):
         self.inner_loop = cfg.loop(self.spec)
         self.evaluate: Evaluate = self.inner_loop
         if cfg.test_horizon is not None:
-            from lightning_rl.methods.curriculum import growing_horizon  # which other searches do not need
+            from lightning_rl.methods.curriculum import (
+                growing_horizon,
+            )  # which other searches do not need
+
             self.evaluate = growing_horizon(self.inner_loop, cfg)
-        self.strategy = STRATEGIES[cfg.strategy](self._start(), self.inner_loop.proxy.net.evolved(), cfg, self.seed)
+        self.strategy = STRATEGIES[cfg.strategy](
+            self._start(), self.inner_loop.proxy.net.evolved(), cfg, self.seed
+        )
         self.executor: Executor | None = None  # of a command line's --executor
         self.num_workers = 0
 
@@ -344,12 +459,22 @@ class ProxySearch(ProxyMethod):
         """Where the search begins ``[D]``: at random, or at the proxy that the config names."""
         proxy = self.inner_loop.proxy
         if self.cfg.start is None:
-            return proxy.net.init([torch.Generator().manual_seed(derive_seed(self.seed, "proxy start"))])[0]
+            return proxy.net.init(
+                [torch.Generator().manual_seed(derive_seed(self.seed, "proxy start"))]
+            )[0]
         other, params, _ = read_proxy(proxy_path(self.cfg.start), self.spec.gamename)
         if other.net != proxy.net:
-            raise UserError(f"key 'start': '{self.cfg.start}' is {other.net}, not {proxy.net} as this run's; set its keys alike")
-        if getattr(other, "done", None) == "classifier":  # log-odds are no signal that is compared with a half
-            raise UserError(f"key 'start': '{self.cfg.start}' is a model of MBRL, which tells ends otherwise; use a proxy of SE")
+            raise UserError(
+                f"key 'start': '{self.cfg.start}' is {other.net}, not {proxy.net} as this run's; "
+                "set its keys alike"
+            )
+        if (
+            getattr(other, "done", None) == "classifier"
+        ):  # log-odds are no signal that is compared with a half
+            raise UserError(
+                f"key 'start': '{self.cfg.start}' is a model of MBRL, which tells ends otherwise; "
+                "use a proxy of SE"
+            )
         return params
 
     def proxy_params(self) -> Tensor:
@@ -360,31 +485,45 @@ class ProxySearch(ProxyMethod):
         self.executor = EXECUTORS[executor].make(num_workers, ray_address)
 
     def rollouts(self, num_workers: int = 0) -> ProxyRollouts:
-        """The generations, and the evaluation by fresh agents; num_workers: processes that evaluate a generation."""
+        """The generations, and the evaluation by fresh agents; num_workers: processes that
+        evaluate a generation.
+        """
         self.num_workers = num_workers
         return ProxyRollouts(self)
 
     def configure_callbacks(self) -> list[Callback]:
-        """``Evolution``, which drives the outer loop, and ``SaveProxy``; Lightning adds them to the Trainer's own callbacks."""
+        """``Evolution``, which drives the outer loop, and ``SaveProxy``; Lightning adds them to
+        the Trainer's own callbacks.
+        """
         return [self.outer_loop(), *super().configure_callbacks()]
 
     def outer_loop(self) -> Evolution:
         """What evaluates generations, as this method's config says."""
-        return Evolution(self.strategy, self.evaluate, self.executor or SerialExecutor(self.num_workers))
+        return Evolution(
+            self.strategy, self.evaluate, self.executor or SerialExecutor(self.num_workers)
+        )
 
     def make_optimizers(self) -> list[torch.optim.Optimizer]:
         return [self.strategy.optimizer()]
 
     def schedulers(self, optimizers: Sequence[torch.optim.Optimizer]) -> list[LRScheduler]:
-        """Steps fall with the generations of all Trainers, as the noise does, not with the epochs of the present one."""
-        return [LambdaLR(each, lambda _: self.strategy.step_factor(int(self.num_updates))) for each in optimizers]
+        """Steps fall with the generations of all Trainers, as the noise does, not with the
+        epochs of the present one.
+        """
+        return [
+            LambdaLR(each, lambda _: self.strategy.step_factor(int(self.num_updates)))
+            for each in optimizers
+        ]
 
     def train_epoch(self, generation: Generation) -> None:
         """Follows the gradient that was estimated from a generation's outcomes, and logs these."""
         (optimizer,) = self.optimizers()
         before, outcomes = self.strategy.mean.detach().clone(), generation.outcomes
         if not outcomes:
-            raise UserError("configure_callbacks(): Evolution evaluates generations; give [*super().configure_callbacks(), ...]")
+            raise UserError(
+                "configure_callbacks(): Evolution evaluates generations; give "
+                "[*super().configure_callbacks(), ...]"
+            )
         optimizer.step()
         step_norm = float((self.strategy.mean.detach() - before).norm())
         self.check_finite("the proxy's parameters", step_norm)
@@ -394,25 +533,38 @@ class ProxySearch(ProxyMethod):
         self.eval_env_steps += sum(outcome.test_steps for outcome in outcomes)
         self.num_updates += 1
         self.episodes += sum(outcome.episodes for outcome in outcomes)
-        self.log_scalars({
-            **self.speed_scalars(train_steps),
-            **outcome_scalars(outcomes),
-            "es/fitness_mean": generation.fitness,
-            "es/fitness_best": max(outcome.fitness for outcome in outcomes),
-            "es/best": float(self.strategy.best_score),
-            "es/step_norm": step_norm,
-            "time/eval_env_steps": float(self.eval_env_steps),
-        })  # fmt: skip
+        self.log_scalars(
+            {
+                **self.speed_scalars(train_steps),
+                **outcome_scalars(outcomes),
+                "es/fitness_mean": generation.fitness,
+                "es/fitness_best": max(outcome.fitness for outcome in outcomes),
+                "es/best": float(self.strategy.best_score),
+                "es/step_norm": step_norm,
+                "time/eval_env_steps": float(self.eval_env_steps),
+            }
+        )
         self.solved = self.cfg.stop_when_solved and self.solves(generation)
         self.after_generation(generation.number)
 
     def after_generation(self, number: int) -> None:
-        """What a search does to its strategy after the step of a generation; whoever drives the outer loop calls it."""
+        """What a search does to its strategy after the step of a generation; whoever drives the
+        outer loop calls it.
+        """
 
     def solves(self, generation: Generation) -> bool:
-        """Whether agents of the unperturbed proxy pass the solved return of the real task on average, in whole episodes."""
-        returns = [o.test_return for item, o in zip(generation.items, generation.outcomes, strict=True) if item.sign == 0]
-        threshold, whole = self.inner_loop.solved_return, generation.number >= (self.cfg.test_horizon or [0, 0])[1]
+        """Whether agents of the unperturbed proxy pass the solved return of the real task on
+        average, in whole episodes.
+        """
+        returns = [
+            o.test_return
+            for item, o in zip(generation.items, generation.outcomes, strict=True)
+            if item.sign == 0
+        ]
+        threshold, whole = (
+            self.inner_loop.solved_return,
+            generation.number >= (self.cfg.test_horizon or [0, 0])[1],
+        )
         return whole and threshold is not None and sum(returns) / len(returns) > threshold
 
 
@@ -423,10 +575,16 @@ class SE(ProxySearch):
     Config = SEConfig
 
     def solves(self, generation: Generation) -> bool:
-        """Agents solve a task, not the perfect learners and clones who judge the generations before theirs."""
-        return generation.number >= self.cfg.perfect_generations + self.cfg.clone_generations and super().solves(generation)
+        """Agents solve a task, not the perfect learners and clones who judge the generations
+        before theirs.
+        """
+        return (
+            generation.number >= self.cfg.perfect_generations + self.cfg.clone_generations
+            and super().solves(generation)
+        )
 
     def after_generation(self, number: int) -> None:
         if number + 1 == self.cfg.perfect_generations:
             from lightning_rl.methods.perfect_learners import agents_come_in
+
             agents_come_in(self.inner_loop.proxy, self.strategy, self.cfg.agent_noise, self.seed)

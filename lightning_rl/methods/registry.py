@@ -1,4 +1,6 @@
-"""Implementations by name: a method registers its own, and its module is imported when it is first asked for."""
+"""Implementations by name: a method registers its own, and its module is imported when it is
+first asked for.
+"""
 
 from __future__ import annotations
 
@@ -20,35 +22,51 @@ M = TypeVar("M", bound="type[Method]")
 _REGISTERED: dict[str, type[Method]] = {}
 
 
-def register_method(*names: str, configs: Path | str | Mapping[str, Any] | None = None) -> Callable[[M], M]:
-    """A decorator that makes a ``Method`` known: training, evaluation, search and the command line then find it.
+def register_method(
+    *names: str, configs: Path | str | Mapping[str, Any] | None = None
+) -> Callable[[M], M]:
+    """A decorator that makes a ``Method`` known: training, evaluation, search and the command line
+    then find it.
 
     Args:
         names: the implementations of the class; all of ``configs`` if none is given.
-        configs: a file of configs like those of this package, or its content: keys and values by implementation, see
-            ``core.catalogue``. Without it, the names are of a file that is known already.
+        configs: a file of configs like those of this package, or its content: keys and values by
+            implementation, see ``core.catalogue``. Without it, the names are of a file that is
+            known already.
 
     Returns:
         The decorator, which gives back the class as it is.
 
     Raises:
-        UserError: a name that is taken, or that no file of configs has; neither names nor configs, or configs in which no block
-            says what it is ``about``.
+        UserError: a name that is taken, or that no file of configs has; neither names nor configs,
+            or configs in which no block says what it is ``about``.
     """
     if not names and configs is None:
-        raise UserError("register_method() names no implementation; give names, or configs= with a block for each")
+        raise UserError(
+            "register_method() names no implementation; give names, or configs= with a block for "
+            "each"
+        )
     for name in names:
         checked_name("register_method", name, "'my-method'")
-    source = configs if configs is None or isinstance(configs, Mapping) else user_path("register_method: configs", configs)
+    source = (
+        configs
+        if configs is None or isinstance(configs, Mapping)
+        else user_path("register_method: configs", configs)
+    )
     added = [] if source is None else catalogue.add(source)
     found = names or tuple(added)
 
     def register(cls: M) -> M:
         if not (isinstance(cls, type) and hasattr(cls, "train_epoch")):
-            raise UserError(f"register_method decorates a class of lightning_rl's Method, not {shown(cls)}")
+            raise UserError(
+                f"register_method decorates a class of lightning_rl's Method, not {shown(cls)}"
+            )
         for name in found:
             if name not in added and name not in catalogue.entries():
-                raise UserError(f"register_method: no file of configs has a block '{name}' with a line about it; give configs=")
+                raise UserError(
+                    f"register_method: no file of configs has a block '{name}' with a line about "
+                    "it; give configs="
+                )
         cls.implementations = (*cls.__dict__.get("implementations", ()), *found)
         _REGISTERED.update(dict.fromkeys(found, cls))
         return cls
@@ -74,7 +92,9 @@ IMPLEMENTATIONS: Mapping[str, type[Method]] = _Implementations()
 
 
 def implementation(name: str) -> type[Method]:
-    """The class that has the implementation of this name or alias, in any case; UserError for an unknown one."""
+    """The class that has the implementation of this name or alias, in any case; UserError for an
+    unknown one.
+    """
     return IMPLEMENTATIONS[catalogue.entry(name).name]
 
 

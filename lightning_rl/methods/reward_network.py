@@ -1,4 +1,6 @@
-"""Reward networks (RN): the real task with a learned reward (Ferreira et al. 2022, arXiv 2202.02790); ``proxy_search`` is how."""
+"""Reward networks (RN): the real task with a learned reward (Ferreira et al. 2022, arXiv
+2202.02790); ``proxy_search`` is how.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,11 @@ from lightning_rl.methods.registry import register_method
 
 def _reward_name(value: Any) -> Any:
     """The name of a reward form that may be given by its number in the paper's code."""
-    return {form.code: name for name, form in REWARD_FORMS.items()}.get(value, str(value)) if type(value) is int else value
+    return (
+        {form.code: name for name, form in REWARD_FORMS.items()}.get(value, str(value))
+        if type(value) is int
+        else value
+    )
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
@@ -31,24 +37,42 @@ class RNConfig(AgentSearchConfig):
     @model_validator(mode="after")
     def _check_reward(self) -> RNConfig:
         if self.reward == "-1":
-            raise ValueError("reward -1: use reward=native and agent={DDQN: {curiosity: icm}}, that is what it stands for")
+            raise ValueError(
+                "reward -1: use reward=native and agent={DDQN: {curiosity: icm}}, that is what it "
+                "stands for"
+            )
         for key, known in (("reward", REWARD_FORMS), ("objective", OBJECTIVES)):
             if getattr(self, key) not in known:
-                raise ValueError(f"{key} '{getattr(self, key)}' is unknown; choose one of: {', '.join(known)}")
+                raise ValueError(
+                    f"{key} '{getattr(self, key)}' is unknown; choose one of: {', '.join(known)}"
+                )
         if self.judge_episodes == 0 and (self.stop_rule != "none" or self.objective == "auc"):
-            raise ValueError("judge_episodes 0: learned returns judge nothing; use 1, or stop_rule=none, objective=final_return")
+            raise ValueError(
+                "judge_episodes 0: learned returns judge nothing; use 1, or stop_rule=none, "
+                "objective=final_return"
+            )
         if self.objective == "auc" and self.stop_rule != "none":
-            raise ValueError(f"objective auc: with stop_rule {self.stop_rule} early success has a small area; set stop_rule=none")
+            raise ValueError(
+                f"objective auc: with stop_rule {self.stop_rule} early success has a small area; "
+                "set stop_rule=none"
+            )
         if self.objective == "steps_to_threshold" and self.stop_rule == "none":
-            raise ValueError("objective steps_to_threshold: with stop_rule none all train to the end; set stop_rule=solved")
+            raise ValueError(
+                "objective steps_to_threshold: with stop_rule none all train to the end; set "
+                "stop_rule=solved"
+            )
         return self
 
     def proxy(self, gamename: str) -> RewardProxy:
         ((_, agent), *_) = agent_configs(self.agent, gamename)
         return RewardProxy(
-            gamename=gamename, hidden=tuple(self.hidden), activation=self.activation, form=self.reward, gamma=agent.gamma,
+            gamename=gamename,
+            hidden=tuple(self.hidden),
+            activation=self.activation,
+            form=self.reward,
+            gamma=agent.gamma,
             scale_states=self.scale_states,
-        )  # fmt: skip
+        )
 
 
 @register_method("RN")

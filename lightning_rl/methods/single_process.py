@@ -1,6 +1,8 @@
-"""A run is one process, whatever a cluster's variables say: SLURM_PROCID, RANK, WORLD_SIZE and the like.
+"""A run is one process, whatever a cluster's variables say: SLURM_PROCID, RANK, WORLD_SIZE and the
+like.
 
-Tasks of one job train seeds of their own. Lightning would take them for parts of one run, and let only the first of them log.
+Tasks of one job train seeds of their own. Lightning would take them for parts of one run, and let
+only the first of them log.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ _LOGS: Any = utilities.rank_zero_only
 """Whose attribute ``rank`` says whether this process logs."""
 _LOCK = threading.Lock()
 _RANKS: list[int] = []
-"""The rank that Lightning took from the variables, once for each run under way: one may begin within another."""
+"""The rank that Lightning took from the variables, once for each run under way: one may begin
+within another.
+"""
 
 
 class SingleProcess(LightningEnvironment):

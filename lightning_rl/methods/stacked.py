@@ -1,4 +1,6 @@
-"""What methods share that train several seeds as one stack of members: one run directory, logger and checkpoint for each."""
+"""What methods share that train several seeds as one stack of members: one run directory, logger
+and checkpoint for each.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ MEMBER_COUNTERS = ("env_steps", "num_updates", "eval_env_steps", "episodes")
 """Columns of ``member_counters``; the plain counters are their maximum over the members."""
 
 Scores = Mapping[str, tuple[Sequence[float], Sequence[int], Sequence[bool]]]
-"""(returns, lengths, which of them a time limit ended) of evaluation episodes by the prefix of their metrics."""
+"""(returns, lengths, which of them a time limit ended) of evaluation episodes by the prefix of
+their metrics.
+"""
 
 
 class StackedMethod(Method):
@@ -38,11 +42,17 @@ class StackedMethod(Method):
         super().__init__(gamename, **options)
         self.seeds = list(seeds_from(self.seed, num_seeds))
         if num_seeds > 1:
-            unsaved = [name for name in options if name not in self.hparams]  # Lightning forgets what is ignored, also if saved
+            unsaved = [
+                name for name in options if name not in self.hparams
+            ]  # Lightning forgets what is ignored, also if saved
             self.save_hyperparameters({"num_seeds": num_seeds}, ignore=unsaved)
         self.agent = self.build()
-        self.policies = cast(list[Actor], nn.ModuleList(self.make_policy(n) for n in range(len(self.seeds))))
-        self.register_buffer("member_counters", torch.zeros(len(self.seeds), len(MEMBER_COUNTERS), dtype=torch.int64))
+        self.policies = cast(
+            list[Actor], nn.ModuleList(self.make_policy(n) for n in range(len(self.seeds)))
+        )
+        self.register_buffer(
+            "member_counters", torch.zeros(len(self.seeds), len(MEMBER_COUNTERS), dtype=torch.int64)
+        )
 
     def build(self) -> Any:
         """The members that the config asks for."""
@@ -60,19 +70,27 @@ class StackedMethod(Method):
         return list(self.agent.optimizers())
 
     def decisions(self, taken: int, env_steps: int, repeat: int = 1) -> int:
-        """How many decisions the epoch still has after ``taken`` in all, or fewer: no more than lead to ``max_env_steps``.
+        """How many decisions the epoch still has after ``taken`` in all, or fewer: no more than
+        lead to ``max_env_steps``.
 
-        Epochs end at multiples of ``steps_per_epoch``, also where a run stopped within one and was resumed with a larger budget.
+        Epochs end at multiples of ``steps_per_epoch``, also where a run stopped within one and was
+        resumed with a larger budget.
         repeat: the most environment steps that a decision takes.
         """
-        rest, limit = self.cfg.steps_per_epoch - taken % self.cfg.steps_per_epoch, self.cfg.max_env_steps
+        rest, limit = (
+            self.cfg.steps_per_epoch - taken % self.cfg.steps_per_epoch,
+            self.cfg.max_env_steps,
+        )
         return rest if limit is None else max(0, min(rest, -(-(limit - env_steps) // repeat)))
 
     def setup(self, stage: str) -> None:
         super().setup(stage)
         loggers, seeds = len(self.loggers), len(self.seeds)
         if seeds > 1 and loggers not in (0, seeds):
-            raise UserError(f"logger: {loggers} for {seeds} seeds; give one for each, in their order, or logger=False")
+            raise UserError(
+                f"logger: {loggers} for {seeds} seeds; give one for each, in their order, or "
+                "logger=False"
+            )
 
     def loggers_of(self, member: int) -> Sequence[Any]:
         """The loggers of a member: all of them if there is one member, else its own one."""
@@ -98,9 +116,13 @@ class StackedMethod(Method):
         self.sum_up()
 
     def log_members(self, scalars: Sequence[Mapping[str, float]]) -> None:
-        """Writes each member's scalars to its own logger, or a single one's to all, over its own env_steps."""
+        """Writes each member's scalars to its own logger, or a single one's to all, over its own
+        env_steps.
+        """
         everybody = set.intersection(*(set(values) for values in scalars))
-        self.scalars |= {name: sum(values[name] for values in scalars) / len(scalars) for name in everybody}
+        self.scalars |= {
+            name: sum(values[name] for values in scalars) / len(scalars) for name in everybody
+        }
         for n, values in enumerate(scalars):
             counters = dict(zip(MEMBER_COUNTERS, self.member_counters[n].tolist(), strict=True))
             own = {f"time/{name}": float(counters[name]) for name in ("num_updates", "episodes")}
@@ -108,7 +130,9 @@ class StackedMethod(Method):
                 logger.log_metrics({**values, **own}, step=counters["env_steps"])
 
     def validation_step(self, members: Sequence[Scores], batch_idx: int) -> None:  # type: ignore[override]
-        """Logs each member's own evaluation; the best checkpoint is chosen by the mean over the members."""
+        """Logs each member's own evaluation; the best checkpoint is chosen by the mean over the
+        members.
+        """
         logged = []
         for n, scores in enumerate(members):
             eval_env_steps = self.counter("eval_env_steps")
@@ -130,14 +154,18 @@ class StackedMethod(Method):
 
 
 class StackedRollouts(Rollouts):
-    """Hands ``training`` to the method once per epoch, and carries it in checkpoints. ``evaluate`` gives the scores of each."""
+    """Hands ``training`` to the method once per epoch, and carries it in checkpoints.
+    ``evaluate`` gives the scores of each.
+    """
 
     training: Any
 
     def next_batch(self) -> Any:
         return self.training
 
-    def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
+    def transfer_batch_to_device(
+        self, batch: Any, device: torch.device, dataloader_idx: int
+    ) -> Any:
         return batch.to(device) if batch is self.training else batch
 
     def state_dict(self) -> dict[str, Any]:

@@ -1,8 +1,10 @@
-"""The supervised baseline of synthetic environments: a model of the task, learned from transitions, stands in for it.
+"""The supervised baseline of synthetic environments: a model of the task, learned from transitions,
+stands in for it.
 
-Agents train on the real task at first, from random to good, and their transitions are the data. State and reward are learned by
-squared error, the end of episodes by a log loss. ``published`` is the paper's code with its errors instead: trained on
-``[state, action]`` but used with ``[action, state]``, the done network left as it was initialised.
+Agents train on the real task at first, from random to good, and their transitions are the data.
+State and reward are learned by squared error, the end of episodes by a log loss. ``published`` is
+the paper's code with its errors instead: trained on ``[state, action]`` but used with ``[action,
+state]``, the done network left as it was initialised.
 """
 
 from __future__ import annotations
@@ -53,7 +55,10 @@ class MBRLConfig(MethodConfig):
     @model_validator(mode="after")
     def _check_data(self) -> MBRLConfig:
         if self.data_agents * self.data_steps == 1:
-            raise ValueError("data_steps 1 of one agent: it judges the model, and none is left to learn from; use 2 or more")
+            raise ValueError(
+                "data_steps 1 of one agent: it judges the model, and none is left to learn from; "
+                "use 2 or more"
+            )
         return self
 
     def unread(self) -> dict[str, str]:
@@ -63,12 +68,16 @@ class MBRLConfig(MethodConfig):
         return {"data_steps": self.data_agents * self.data_steps}
 
     def resolved(self, gamename: str) -> MBRLConfig:
-        agents = {name: dataclasses.asdict(cfg) for name, cfg in agent_configs(self.agent, gamename)}
+        agents = {
+            name: dataclasses.asdict(cfg) for name, cfg in agent_configs(self.agent, gamename)
+        }
         return dataclasses.replace(self, agent=agents)  # type: ignore[arg-type]
 
 
 class Data(NamedTuple):
-    """Transitions: obs, next_obs ``[B, O]``, act ``[B, A]`` (one-hot, or the action), reward, terminated ``[B]``."""
+    """Transitions: obs, next_obs ``[B, O]``, act ``[B, A]`` (one-hot, or the action), reward,
+    terminated ``[B]``.
+    """
 
     obs: Tensor
     act: Tensor
@@ -81,21 +90,30 @@ class Data(NamedTuple):
 
 
 def collect(cfg: MBRLConfig, spec: EnvSpec, run_seed: int, device: torch.device) -> Data:
-    """``data_steps`` transitions of each of ``data_agents`` agents that learn the real task, from random play on.
+    """``data_steps`` transitions of each of ``data_agents`` agents that learn the real task, from
+    random play on.
 
-    They are of single environment steps: ``action_repeat`` is for agents that are trained on the model.
+    They are of single environment steps: ``action_repeat`` is for agents that are trained on the
+    model.
     """
     name, agent_cfg = agent_configs(cfg.agent, spec.gamename)[0]
     agent_cfg = dataclasses.replace(agent_cfg, replay_size=cfg.data_steps)
     seeds = [derive_seed(run_seed, "data", n) for n in range(cfg.data_agents)]
     agent = AGENTS[name].agent(agent_cfg, spec, seeds, None).to(device)
-    training = MemberTraining(agent, task_envs(spec, seeds), cfg.data_steps, agent_cfg.gamma, agent_cfg.learning_starts)
+    training = MemberTraining(
+        agent, task_envs(spec, seeds), cfg.data_steps, agent_cfg.gamma, agent_cfg.learning_starts
+    )
     training.run(cfg.data_steps)
     memory = agent.memory()
     assert memory is not None
-    obs, action, reward, discount, next_obs = memory.transitions(memory.snapshot()["rows"].flatten(0, 1))
+    obs, action, reward, discount, next_obs = memory.transitions(
+        memory.snapshot()["rows"].flatten(0, 1)
+    )
     if not all(bool(values.isfinite().all()) for values in (obs, action, reward, next_obs)):
-        raise UserError(f"agent {name} diverged while it collected transitions; use a lower --set agent.{name}.learning_rate=...")
+        raise UserError(
+            f"agent {name} diverged while it collected transitions; use a lower --set "
+            f"agent.{name}.learning_rate=..."
+        )
     act = action if spec.continuous else F.one_hot(action, spec.action_size).float()
     return Data(obs, act, reward, (discount == 0).float(), next_obs)
 
@@ -106,9 +124,13 @@ def model_input(act: Tensor, obs: Tensor) -> Tensor:
 
 
 def model_losses(net: SyntheticNet, params: Tensor, x: Tensor, data: Data) -> dict[str, Tensor]:
-    """``state``, ``reward`` (mean squared errors) and ``done`` (log loss) of a model with params ``[1, D]``; x: its input."""
+    """``state``, ``reward`` (mean squared errors) and ``done`` (log loss) of a model with params
+    ``[1, D]``; x: its input.
+    """
     blocks = net.split(params)
-    state, reward, done = (head(blocks[name], x.unsqueeze(0))[0] for name, head in net.heads.items())
+    state, reward, done = (
+        head(blocks[name], x.unsqueeze(0))[0] for name, head in net.heads.items()
+    )
     return {
         "state": F.mse_loss(state, data.next_obs),
         "reward": F.mse_loss(reward.squeeze(-1), data.reward),
@@ -117,7 +139,9 @@ def model_losses(net: SyntheticNet, params: Tensor, x: Tensor, data: Data) -> di
 
 
 class Transitions(ProxyRollouts):
-    """The data of a run, collected when it is first needed; it depends on the run's seed alone, so nothing is saved."""
+    """The data of a run, collected when it is first needed; it depends on the run's seed alone,
+    so nothing is saved.
+    """
 
     def __init__(self, method: MBRL):
         super().__init__(method)
@@ -126,7 +150,9 @@ class Transitions(ProxyRollouts):
     def next_batch(self) -> Data:
         if self.data is None:
             with torch.enable_grad():
-                single = dataclasses.replace(self.method.spec, repeat=1)  # an evaluation repeats the actions of its agent
+                single = dataclasses.replace(
+                    self.method.spec, repeat=1
+                )  # an evaluation repeats the actions of its agent
                 self.data = collect(self.method.cfg, single, self.method.seed, self.method.device)
         return self.data
 
@@ -144,24 +170,40 @@ class MBRL(ProxyMethod):
         agents = agent_configs(cfg.agent, self.spec.gamename)
         if agents[0][0] not in _KEEP_TRANSITIONS:
             known = ", ".join(_KEEP_TRANSITIONS)
-            raise UserError(f"agent {agents[0][0]} keeps no transitions to learn from; use one of: {known}")
+            raise UserError(
+                f"agent {agents[0][0]} keeps no transitions to learn from; use one of: {known}"
+            )
         if agents[0][1].gamma == 0:
-            raise UserError(f"agent {agents[0][0]}, gamma 0: its transitions do not tell ends from steps; use more than 0")
+            raise UserError(
+                f"agent {agents[0][0]}, gamma 0: its transitions do not tell ends from steps; use "
+                "more than 0"
+            )
         proxy = SyntheticProxy(
-            gamename=self.spec.gamename, hidden=tuple(cfg.hidden), activation=cfg.activation, horizon=self.spec.horizon,
+            gamename=self.spec.gamename,
+            hidden=tuple(cfg.hidden),
+            activation=cfg.activation,
+            horizon=self.spec.horizon,
             done="raw" if cfg.published else "classifier",
-        )  # fmt: skip
+        )
         self.inner_loop = InnerLoop(
-            proxy=proxy, agents=agents, vary=cfg.vary, stop_rule="plateau", test_episodes=cfg.eval_episodes,
+            proxy=proxy,
+            agents=agents,
+            vary=cfg.vary,
+            stop_rule="plateau",
+            test_episodes=cfg.eval_episodes,
             max_train_steps=cfg.max_train_steps,
-        )  # fmt: skip
+        )
         self.net = proxy.net
-        self.params = nn.Parameter(self.net.init([torch.Generator().manual_seed(derive_seed(self.seed, "proxy start"))]))
+        self.params = nn.Parameter(
+            self.net.init([torch.Generator().manual_seed(derive_seed(self.seed, "proxy start"))])
+        )
         self.model_input = compat.swapped_model_input if cfg.published else model_input
         self.learned = ("state", "reward") if cfg.published else ("state", "reward", "done")
 
     def rollouts(self, num_workers: int = 0) -> Transitions:
-        """The transitions of the task, collected in this process, and the evaluation by fresh agents on the model."""
+        """The transitions of the task, collected in this process, and the evaluation by fresh
+        agents on the model.
+        """
         return Transitions(self)
 
     def proxy_params(self) -> Tensor:
@@ -178,16 +220,27 @@ class MBRL(ProxyMethod):
         """One pass over the training data in shuffled minibatches."""
         held_out = torch.arange(len(data.reward)) % _HELD_OUT == 0
         train = (~held_out).nonzero().squeeze(1)
-        order = torch.from_numpy(generator(self.seed, "shuffle", self.current_epoch).permutation(len(train)))
+        order = torch.from_numpy(
+            generator(self.seed, "shuffle", self.current_epoch).permutation(len(train))
+        )
         shuffled = train[order].to(self.device)
 
         def update(index: Tensor) -> Tensor:
             losses = self.losses(data.rows(index))
-            return self.descend(0, sum((losses[name] for name in self.learned), torch.zeros((), device=self.device)), None)
+            return self.descend(
+                0,
+                sum((losses[name] for name in self.learned), torch.zeros((), device=self.device)),
+                None,
+            )
 
-        self.fit("the model's loss", update, ((index,) for index in shuffled.split(self.cfg.batch_size)))
+        self.fit(
+            "the model's loss", update, ((index,) for index in shuffled.split(self.cfg.batch_size))
+        )
         with torch.no_grad():
             judged = self.losses(data.rows(held_out.nonzero().squeeze(1)))
         self.env_steps.fill_(len(data.reward))
-        self.log_scalars({f"model/{name}_loss": float(value) for name, value in judged.items()} | self.speed_scalars(0))
+        self.log_scalars(
+            {f"model/{name}_loss": float(value) for name, value in judged.items()}
+            | self.speed_scalars(0)
+        )
         self.score, self.improved = -float(sum(judged.values())), True

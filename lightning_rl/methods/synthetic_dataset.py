@@ -1,11 +1,14 @@
-"""Behaviour distillation (Lupu, Lu, Liesen, Lange & Foerster, ICLR 2024, arXiv 2406.15042): a task in a handful of pairs.
+"""Behaviour distillation (Lupu, Lu, Liesen, Lange & Foerster, ICLR 2024, arXiv 2406.15042): a task
+in a handful of pairs.
 
-A proxy is a dataset of state-action pairs. A policy that is cloned from it, from fresh weights in a few updates, is tested on
-the real task, and evolution makes the pairs such that this goes well: the paper's HaDES, in its form with fresh weights for
-every policy (HaDES-R). No expert is needed, and the states need not be any that the task has.
+A proxy is a dataset of state-action pairs. A policy that is cloned from it, from fresh weights in a
+few updates, is tested on
+the real task, and evolution makes the pairs such that this goes well: the paper's HaDES, in its
+form with fresh weights for every policy (HaDES-R). No expert is needed, and the states need not be
+any that the task has.
 
-Where we differ from the paper's code: clones are tested greedily; observations are not normalised; the actions of discrete
-tasks take turns in the dataset, where theirs lie in blocks.
+Where we differ from the paper's code: clones are tested greedily; observations are not normalised;
+the actions of discrete tasks take turns in the dataset, where theirs lie in blocks.
 """
 
 from __future__ import annotations
@@ -44,31 +47,50 @@ class SDConfig(ProxySearchConfig, CloneConfig):
 
 
 def cloning_loop(
-    proxy: Proxy, cfg: CloneConfig, test_episodes: int, vary: bool, solved_return: float | None = None
+    proxy: Proxy,
+    cfg: CloneConfig,
+    test_episodes: int,
+    vary: bool,
+    solved_return: float | None = None,
 ) -> CloningLoop:
     """Clones as ``cfg`` says, ``test_episodes`` real episodes of each."""
     return CloningLoop(
-        proxy=proxy, agents=(("clone", cfg),), test_episodes=test_episodes, vary=vary, solved_return=solved_return,
+        proxy=proxy,
+        agents=(("clone", cfg),),
+        test_episodes=test_episodes,
+        vary=vary,
+        solved_return=solved_return,
         max_train_steps=cfg.num_updates,
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class CloningLoop(InnerLoop):
-    """Policies are cloned from datasets instead of learning in an environment; an update counts as a step on the proxy."""
+    """Policies are cloned from datasets instead of learning in an environment; an update counts
+    as a step on the proxy.
+    """
 
     def task(self, number: int) -> EnvSpec:
         return self.proxy.spec
 
     def learn(self, number: int, params: Tensor, seeds: Sequence[int]) -> tuple[Actors, Results]:
-        """Clones of the datasets ``[N, D]``. Results: one episode of all updates, whose return is minus the last loss."""
+        """Clones of the datasets ``[N, D]``. Results: one episode of all updates, whose return
+        is minus the last loss.
+        """
         assert isinstance(self.proxy, DatasetProxy)
         _, cfg = self.agents[number]
-        clones = Clones(cfg, self.proxy.spec, seeds, vary_agents(cfg, seeds) if self.vary else None).to(params.device)
+        clones = Clones(
+            cfg, self.proxy.spec, seeds, vary_agents(cfg, seeds) if self.vary else None
+        ).to(params.device)
         loss = clones.fit(*self.proxy.net.split(params))
         updates, returns = clones.num_updates.cpu().clone(), -loss.unsqueeze(1).cpu()
         results = Results.empty(len(seeds), 1)
-        results.returns, results.scores, results.lengths, results.env_steps = returns, returns, updates.unsqueeze(1), updates
+        results.returns, results.scores, results.lengths, results.env_steps = (
+            returns,
+            returns,
+            updates.unsqueeze(1),
+            updates,
+        )
         results.episodes += 1
         return clones, results
 

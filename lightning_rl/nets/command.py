@@ -1,6 +1,8 @@
-"""Networks that mix an observation with a command by multiplication, and policies that answer commands.
+"""Networks that mix an observation with a command by multiplication, and policies that answer
+commands.
 
-Each network maps obs ``[..., O]`` and a scaled command ``[..., C]`` to ``[..., output_size]``. ``ScaledCommand`` makes the
+Each network maps obs ``[..., O]`` and a scaled command ``[..., C]`` to ``[..., output_size]``.
+``ScaledCommand`` makes the
 scaling part of the model: a buffer, so that it moves with the device and travels in the checkpoint.
 """
 
@@ -47,7 +49,8 @@ class ScaledCommand(nn.Module):
         return by_hand(self.net, obs, self.scaled(command))
 
     def saturation(self, command: Tensor) -> float | None:
-        """Share of the gates outside 0.02 .. 0.98 for raw commands ``[..., C]``: these barely react to the command any more.
+        """Share of the gates outside 0.02 .. 0.98 for raw commands ``[..., C]``: these barely react
+        to the command any more.
 
         None for networks without gates.
         """
@@ -58,7 +61,8 @@ class ScaledCommand(nn.Module):
 
 
 class GatedNet(LayeredNet):
-    """``tanh(V o + q) * sigmoid(U c + p)``, then ReLU layers and a linear output (UDRL paper, section 3.2.1).
+    """``tanh(V o + q) * sigmoid(U c + p)``, then ReLU layers and a linear output (UDRL paper,
+    section 3.2.1).
 
     ``hidden[0]`` is the size of both embeddings, the rest are the ReLU layers.
     """
@@ -84,17 +88,25 @@ class GatedNet(LayeredNet):
 class GatedLayersNet(LayeredNet):
     """ReLU layers, each multiplied by ``gate_scale * sigmoid(U c + p)``, and a linear output (RCP).
 
-    With a ``gate_scale`` of 2 the gates start near 1. ``output_scale`` shrinks the initial output layer, so that
-    the first policy is nearly uniform. The gates of all layers come from one linear map of the command.
+    With a ``gate_scale`` of 2 the gates start near 1. ``output_scale`` shrinks the initial output
+    layer, so that the first policy is nearly uniform. The gates of all layers come from one linear
+    map of the command.
     """
 
     def __init__(
-        self, obs_size: int, command_size: int, output_size: int, hidden: Sequence[int],
-        gate_scale: float = 2.0, output_scale: float = 0.1,
-    ):  # fmt: skip
+        self,
+        obs_size: int,
+        command_size: int,
+        output_size: int,
+        hidden: Sequence[int],
+        gate_scale: float = 2.0,
+        output_scale: float = 0.1,
+    ):
         super().__init__()
         self.gate_scale = gate_scale
-        self.layers = nn.ModuleList([nn.Linear(i, o) for i, o in itertools.pairwise([obs_size, *hidden])])
+        self.layers = nn.ModuleList(
+            [nn.Linear(i, o) for i, o in itertools.pairwise([obs_size, *hidden])]
+        )
         self.gates = nn.Linear(command_size, sum(hidden))
         self.output = nn.Linear(hidden[-1], output_size)
         self.activations, self.gate_sizes = ["relu"] * len(hidden), list(hidden)
@@ -118,20 +130,28 @@ class GatedLayersNet(LayeredNet):
 
 
 class CommandPolicy(Policy):
-    """Acts on a command ``[..., C]``; a ``guidance`` above 0 amplifies the effect that the command has on the actions.
+    """Acts on a command ``[..., C]``; a ``guidance`` above 0 amplifies the effect that the command
+    has on the actions.
 
-    A policy trained on its own episodes can mostly tell from the observation how an episode will go on, so it learns to depend
-    little on the command. Guidance pushes its output away from that for the usual command (see ``Distribution.guided``).
-    A command may carry a guidance of its own as one more number, ``[..., C + 1]``. Only ``act`` uses it, losses do not.
+    A policy trained on its own episodes can mostly tell from the observation how an episode will go
+    on, so it learns to depend little on the command. Guidance pushes its output away from that for
+    the usual command (see ``Distribution.guided``). A command may carry a guidance of its own as
+    one more number, ``[..., C + 1]``. Only ``act`` uses it, losses do not.
 
-    usual: intercept and slope of the usual command's first number (return or advantage) over its second (horizon), if any.
+    usual: intercept and slope of the usual command's first number (return or advantage) over its
+    second (horizon), if any.
     """
 
     guidance: Tensor
     usual: Tensor
 
     def __init__(
-        self, net: nn.Module, distribution_class: type[Distribution], action_size: int, command_size: int, guidance: float
+        self,
+        net: nn.Module,
+        distribution_class: type[Distribution],
+        action_size: int,
+        command_size: int,
+        guidance: float,
     ):
         super().__init__(net, distribution_class, action_size)
         self.command_size = command_size
@@ -139,8 +159,13 @@ class CommandPolicy(Policy):
         self.register_buffer("usual", torch.zeros(2))
 
     def fit_usual(self, command: Tensor) -> None:
-        """Fits the usual command to the commands ``[..., C]`` that are trained on: a least-squares line over the horizon."""
-        first, horizon = command[..., 0].flatten().double(), command[..., 1:].sum(-1).flatten().double()
+        """Fits the usual command to the commands ``[..., C]`` that are trained on: a
+        least-squares line over the horizon.
+        """
+        first, horizon = (
+            command[..., 0].flatten().double(),
+            command[..., 1:].sum(-1).flatten().double(),
+        )
         spread = horizon - horizon.mean()
         slope = (spread * first).mean() / spread.square().mean().clamp(min=1e-9)
         self.usual.copy_(torch.stack([first.mean() - slope * horizon.mean(), slope]))
@@ -148,7 +173,9 @@ class CommandPolicy(Policy):
     def usual_command(self, command: Tensor) -> Tensor:
         """The usual command ``[..., C]`` of the same horizon as ``command``."""
         horizon = command[..., 1:]
-        return torch.cat([self.usual[0] + self.usual[1] * horizon.sum(-1, keepdim=True), horizon], dim=-1)
+        return torch.cat(
+            [self.usual[0] + self.usual[1] * horizon.sum(-1, keepdim=True), horizon], dim=-1
+        )
 
     def act(self, obs: Tensor, command: Tensor | None, noise: Tensor) -> Tensor:
         assert command is not None
@@ -157,16 +184,20 @@ class CommandPolicy(Policy):
             guidance = self.guidance
         output = self.net(obs, command)
         if guidance.any():
-            output = self.distribution_class.guided(output, self.net(obs, self.usual_command(command)), guidance)
+            output = self.distribution_class.guided(
+                output, self.net(obs, self.usual_command(command)), guidance
+            )
         return self.distribution_class(output).sample(noise)
 
 
 class Calibration(nn.Module):
-    """Which command, with which guidance, obtains a return: a table over returns, fitted to a trained policy by playing it.
+    """Which command, with which guidance, obtains a return: a table over returns, fitted to a
+    trained policy by playing it.
 
     Its numbers are saved in the checkpoint; further training clears the table.
 
-    asked ``[POINTS]``: returns in ascending order; first, guidance: for each the first number of the command, and its guidance.
+    asked ``[POINTS]``: returns in ascending order; first, guidance: for each the first number of
+    the command, and its guidance.
     """
 
     POINTS = 33
@@ -181,7 +212,9 @@ class Calibration(nn.Module):
 
     @property
     def limits(self) -> tuple[float, float] | None:
-        """The lowest and the highest return that can be asked for; None where nothing was fitted."""
+        """The lowest and the highest return that can be asked for; None where nothing was
+        fitted.
+        """
         low, high = float(self.asked[0]), float(self.asked[-1])
         return (low, high) if low < high else None
 
@@ -196,8 +229,9 @@ class Calibration(nn.Module):
             buffer.zero_()
 
     def command(self, asked: float) -> tuple[float, float]:
-        """First number and guidance of the command that obtains a return within ``limits``: the guidance of the nearest entry of
-        the table, and the first number interpolated linearly between the entries that have this guidance.
+        """First number and guidance of the command that obtains a return within ``limits``: the
+        guidance of the nearest entry of the table, and the first number interpolated linearly
+        between the entries that have this guidance.
         """
         table = self.asked.numpy()
         guidance = float(self.guidance[np.abs(table - asked).argmin()])

@@ -1,8 +1,8 @@
 """Networks of linear layers that take gradients back to their parameters by hand.
 
-There is no graph; activations lie feature by feature, ``[H, B]``; the gates of all layers are one product; what is
-elementwise is done in place, which leaves the processor's cache to weights and code.
-``benchmarks/bench_updates.py`` has the numbers.
+There is no graph; activations lie feature by feature, ``[H, B]``; the gates of all layers are one
+product; what is elementwise is done in place, which leaves the processor's cache to weights and
+code. ``benchmarks/bench_updates.py`` has the numbers.
 """
 
 from __future__ import annotations
@@ -16,26 +16,35 @@ import torch
 from torch import Tensor, nn
 
 Pullback = Callable[[Tensor], None]
-"""Takes the gradient to an output ``[B, A]``, once, and writes those to the parameters as their ``grad``."""
+"""Takes the gradient to an output ``[B, A]``, once, and writes those to the parameters as their
+``grad``.
+"""
 
 Backward = Callable[[], None]
-"""Writes the gradients of a loss to the parameters. Where there is None in its place, the loss has a graph for autograd."""
+"""Writes the gradients of a loss to the parameters. Where there is None in its place, the loss
+has a graph for autograd.
+"""
 
 _aten = torch.ops.aten
 _FORWARD: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": torch.relu_, "tanh": lambda z: z.mul_(2).sigmoid_().mul_(2).sub_(1),  # several times faster than torch.tanh
-}  # fmt: skip
+    "relu": torch.relu_,
+    "tanh": lambda z: z.mul_(2).sigmoid_().mul_(2).sub_(1),  # several times faster than torch.tanh
+}
 _BACKWARD: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "relu": lambda grad, out: _aten.threshold_backward.grad_input(grad, out, 0, grad_input=grad),
     "tanh": lambda grad, out: _aten.tanh_backward.grad_input(grad, out, grad_input=grad),
 }
-"""By activation: its gradient, in place, from the gradient to its output and that output; above, the activation in place."""
+"""By activation: its gradient, in place, from the gradient to its output and that output; above,
+the activation in place.
+"""
 
-_NARROW = 16  # inputs below which the library multiplies the gradient of a weight faster the other way round
+# inputs below which the library multiplies the gradient of a weight faster the other way round
+_NARROW = 16
 
 
 class LayeredNet(nn.Module):
-    """Hidden layers ``activation(W x + b)``, the first ``len(gate_sizes)`` of them multiplied by a gate, then a linear output.
+    """Hidden layers ``activation(W x + b)``, the first ``len(gate_sizes)`` of them multiplied by a
+    gate, then a linear output.
 
     All gates are slices of one function of the command, ``gate_scale * sigmoid(U c + p)``.
     """
@@ -51,17 +60,24 @@ class LayeredNet(nn.Module):
 
     @torch.no_grad()
     def vjp(self, obs: Tensor, command: Tensor | None = None) -> tuple[Tensor, Pullback]:
-        """What ``forward`` gives for obs ``[B, O]`` and command ``[B, C]``, and its vector-Jacobian product."""
+        """What ``forward`` gives for obs ``[B, O]`` and command ``[B, C]``, and its
+        vector-Jacobian product.
+        """
         layers = self.linears()
         gate_map = None if command is None else layers.pop()
         gate = obs.new_empty(0, len(obs))
         if gate_map is not None and command is not None:
             gate = _affine(gate_map, command.T).sigmoid_().mul_(self.gate_scale)
         factors = gate.split(self.gate_sizes)
-        below, active = [obs.T], []  # the input of each layer, and what the activation of each hidden one gave
+        below, active = (
+            [obs.T],
+            [],
+        )  # the input of each layer, and what the activation of each hidden one gave
         for number, name in enumerate(self.activations):
             x = _FORWARD[name](_affine(layers[number], below[-1]))
-            active.append(x if name == "relu" else x.clone())  # a gate leaves a ReLU's signs, which its derivative is known by
+            active.append(
+                x if name == "relu" else x.clone()
+            )  # a gate leaves a ReLU's signs, which its derivative is known by
             below.append(x.mul_(factors[number]) if number < len(factors) else x)
 
         @torch.no_grad()
@@ -77,41 +93,67 @@ class LayeredNet(nn.Module):
                 _BACKWARD[self.activations[number]](grad, active[number])
             _write_gradients(layers[0], grad, below[0])
             if gate_map is not None and command is not None:
-                to_gate.addcmul_(to_gate, gate, value=-1 / self.gate_scale)  # the derivative of a sigmoid s is s - s s
+                to_gate.addcmul_(
+                    to_gate, gate, value=-1 / self.gate_scale
+                )  # the derivative of a sigmoid s is s - s s
                 _write_gradients(gate_map, to_gate, command.T)
 
         return _affine(layers[len(active)], below[-1]).T, pullback
 
 
 def as_built(net: LayeredNet) -> bool:
-    """Whether it has only its original layers, without hooks: anything that a user has added needs autograd."""
+    """Whether it has only its original layers, without hooks: anything that a user has added
+    needs autograd.
+    """
     for module in net.modules():
-        if type(module) not in (nn.Linear, nn.ReLU, nn.ModuleList) and not isinstance(module, LayeredNet):
-            return False  # another layer, or one with a parametrization, which has a class of its own
-        if module._forward_hooks or module._forward_pre_hooks or module._backward_hooks or module._backward_pre_hooks:
+        if type(module) not in (nn.Linear, nn.ReLU, nn.ModuleList) and not isinstance(
+            module, LayeredNet
+        ):
+            return (
+                False  # another layer, or one with a parametrization, which has a class of its own
+            )
+        if (
+            module._forward_hooks
+            or module._forward_pre_hooks
+            or module._backward_hooks
+            or module._backward_pre_hooks
+        ):
             return False
-    return not any(parameter._backward_hooks or parameter._post_accumulate_grad_hooks for parameter in net.parameters())
+    return not any(
+        parameter._backward_hooks or parameter._post_accumulate_grad_hooks
+        for parameter in net.parameters()
+    )
 
 
 def note_changes(module: nn.Module) -> None:
-    """Stores for each network in ``module`` whether it is ``as_built``; called once an epoch, as it is slow beside an update."""
+    """Stores for each network in ``module`` whether it is ``as_built``; called once an epoch, as
+    it is slow beside an update.
+    """
     for net in module.modules():
         if isinstance(net, LayeredNet):
             net.unchanged = as_built(net)
 
 
 def by_hand(net: nn.Module, *inputs: Tensor) -> tuple[Tensor, Pullback] | None:
-    """The output of a network and its vector-Jacobian product; None where autograd has to, as in mixed precision."""
+    """The output of a network and its vector-Jacobian product; None where autograd has to, as in
+    mixed precision.
+    """
     if not hasattr(net, "vjp") or torch.is_autocast_enabled(inputs[0].device.type):
         return None
-    if isinstance(net, LayeredNet) and not (as_built(net) if net.unchanged is None else net.unchanged):
+    if isinstance(net, LayeredNet) and not (
+        as_built(net) if net.unchanged is None else net.unchanged
+    ):
         return None
     vjp = cast(Callable[..., tuple[Tensor, Pullback] | None], net.vjp)
     return vjp(*inputs)
 
 
-def loss_of(net: nn.Module, x: Tensor, error: Callable[[Tensor], tuple[Tensor, Tensor]]) -> tuple[Tensor, Backward | None]:
-    """A loss of ``net``'s output, and what writes its gradients; ``error`` gives the loss of an output and the gradient to it."""
+def loss_of(
+    net: nn.Module, x: Tensor, error: Callable[[Tensor], tuple[Tensor, Tensor]]
+) -> tuple[Tensor, Backward | None]:
+    """A loss of ``net``'s output, and what writes its gradients; ``error`` gives the loss of an
+    output and the gradient to it.
+    """
     found = by_hand(net, x)
     if found is None:
         return error(net(x))[0], None
@@ -133,7 +175,9 @@ class ReLUNet(LayeredNet, nn.Sequential):
 
 @contextmanager
 def evaluating(*nets: nn.Module) -> Iterator[None]:
-    """Inside, there are no gradients and the networks are in evaluation mode, as a user's networks may have dropout."""
+    """Inside, there are no gradients and the networks are in evaluation mode, as a user's
+    networks may have dropout.
+    """
     training = [module for net in nets for module in net.modules() if module.training]
     for module in training:
         module.training = False
@@ -146,9 +190,11 @@ def evaluating(*nets: nn.Module) -> Iterator[None]:
 
 
 class MovingAverage:
-    """Exponential moving average: ``average``, a copy of ``learned`` that acts, moves by ``tau`` of their difference a step.
+    """Exponential moving average: ``average``, a copy of ``learned`` that acts, moves by ``tau`` of
+    their difference a step.
 
-    Buffers, e.g. the statistics of a batch norm, are copied. Where both are the same network nothing is done.
+    Buffers, e.g. the statistics of a batch norm, are copied. Where both are the same network
+    nothing is done.
     """
 
     def __init__(self, average: nn.Module, learned: nn.Module, tau: float):
@@ -162,7 +208,9 @@ class MovingAverage:
         if self.average is self.learned:
             return
         torch._foreach_lerp_(*self._parameters, self.tau)
-        if self._counts:  # looked up each time, as moving a module to another device makes new buffers
+        if (
+            self._counts
+        ):  # looked up each time, as moving a module to another device makes new buffers
             for own, counted in zip(self.average.buffers(), self.learned.buffers(), strict=True):
                 own.copy_(counted)
 
@@ -175,7 +223,9 @@ def orthogonal_linear(in_size: int, out_size: int, gain: float = 1.0) -> nn.Line
 
 
 def relu_mlp(in_size: int, hidden: Sequence[int], out_size: int) -> ReLUNet:
-    """ReLU layers of the ``hidden`` sizes (orthogonal, gain sqrt 2) and a linear output (default initialisation)."""
+    """ReLU layers of the ``hidden`` sizes (orthogonal, gain sqrt 2) and a linear output (default
+    initialisation).
+    """
     layers: list[nn.Module] = []
     for size in hidden:
         layers += [orthogonal_linear(in_size, size, math.sqrt(2)), nn.ReLU()]

@@ -1,13 +1,13 @@
 """Multi-layer perceptrons with a member axis, with forward and backward passes written by hand.
 
-A network is an architecture; its parameters live outside of it, as one block ``[N, D]`` whose row ``n`` is the whole
-network of member ``n``. Slicing, stacking, perturbing, averaging and optimizing members are then plain tensor
-operations on that block, and a target network is a second block.
+A network is an architecture; its parameters live outside of it, as one block ``[N, D]`` whose row
+``n`` is the whole network of member ``n``. Slicing, stacking, perturbing, averaging and optimizing
+members are then plain tensor operations on that block, and a target network is a second block.
 
-By hand a step takes about half of autograd's time. What makes it fast on a CPU: hidden layers lie feature by feature,
-``[N, H, B]``, as the library multiplies few rows several times faster than few columns; everything elementwise is done in
-place, right after the product that it follows; gradients are written to where they belong. ``benchmarks/bench_members.py``
-has the numbers.
+By hand a step takes about half of autograd's time. What makes it fast on a CPU: hidden layers lie
+feature by feature, ``[N, H, B]``, as the library multiplies few rows several times faster than few
+columns; everything elementwise is done in place, right after the product that it follows; gradients
+are written to where they belong. ``benchmarks/bench_members.py`` has the numbers.
 """
 
 from __future__ import annotations
@@ -27,18 +27,23 @@ ActivationName = Literal["relu", "leakyrelu", "tanh", "elu", "prelu"]
 Initialisation = Literal["uniform", "truncated_normal"]
 
 _NARROW = 16  # rows or columns below which the library multiplies faster the other way round
-_LARGE = 4096  # numbers above which a matrix is written straight into a block, for which the library goes member by member
+# numbers above which a matrix is written straight into a block, for which the library goes member
+# by member
+_LARGE = 4096
 _PRELU_SLOPE = 0.25
 _NORM_EPS = 1e-5
 _NORMAL_2 = 0.9772498680518208  # P(standard normal < 2)
 LEAK = 0.01
 _MOST_KEPT = 32
-_KEPT: dict[tuple[Any, ...], Any] = {}  # a block whose views are kept stays in memory, so no other can lie at its place
+_KEPT: dict[
+    tuple[Any, ...], Any
+] = {}  # a block whose views are kept stays in memory, so no other can lie at its place
 _ONE = torch.ones(())  # a number would be made into a tensor at every call
 
 
 class Activation(NamedTuple):
-    """``forward``: in place, of ``scale`` times the input. ``backward``: the gradient, in place, from that and the output.
+    """``forward``: in place, of ``scale`` times the input. ``backward``: the gradient, in place,
+    from that and the output.
 
     Each maps 0 to 0: see ``MemberMLP.embed``.
     """
@@ -50,7 +55,9 @@ class Activation(NamedTuple):
 
 
 def _tanh_of_half(z: Tensor) -> None:
-    """``tanh x = 2 sigmoid(2 x) - 1``, within 2e-7: about as fast as ``torch.tanh`` or, on some CPUs, four times as fast."""
+    """``tanh x = 2 sigmoid(2 x) - 1``, within 2e-7: about as fast as ``torch.tanh`` or, on some
+    CPUs, four times as fast.
+    """
     z.sigmoid_()
     torch.add(_minus_one(z.dtype, z.device), z, alpha=2, out=z)
 
@@ -67,22 +74,36 @@ def _elu(z: Tensor) -> None:
 
 _aten = torch.ops.aten
 IN_PLACE: dict[str, Activation] = {
-    "relu": Activation(torch.relu_, lambda g, out: _aten.threshold_backward.grad_input(g, out, 0, grad_input=g), nn.ReLU),
+    "relu": Activation(
+        torch.relu_,
+        lambda g, out: _aten.threshold_backward.grad_input(g, out, 0, grad_input=g),
+        nn.ReLU,
+    ),
     "leakyrelu": Activation(
         lambda z: nn.functional.leaky_relu_(z, LEAK),
         lambda g, out: _aten.leaky_relu_backward.grad_input(g, out, LEAK, True, grad_input=g),
         nn.LeakyReLU,
     ),
-    "tanh": Activation(_tanh_of_half, lambda g, out: _aten.tanh_backward.grad_input(g, out, grad_input=g), nn.Tanh, scale=2.0),
-    "elu": Activation(_elu, lambda g, out: _aten.elu_backward.grad_input(g, 1, 1, 1, True, out, grad_input=g), nn.ELU),
+    "tanh": Activation(
+        _tanh_of_half,
+        lambda g, out: _aten.tanh_backward.grad_input(g, out, grad_input=g),
+        nn.Tanh,
+        scale=2.0,
+    ),
+    "elu": Activation(
+        _elu,
+        lambda g, out: _aten.elu_backward.grad_input(g, 1, 1, 1, True, out, grad_input=g),
+        nn.ELU,
+    ),
 }
 ACTIVATIONS = (*IN_PLACE, "prelu")
 """The PReLU has a slope to learn for each hidden layer."""
 
 
 class Layer(NamedTuple):
-    """Views of a block: weight ``[N, I, O]``, bias ``[N, 1, O]``, and both transposed, as a view costs a tenth of a small
-    product; gain and shift ``[N, 1, O]`` of the layer norm; slope ``[N, 1, 1]`` of the PReLU.
+    """Views of a block: weight ``[N, I, O]``, bias ``[N, 1, O]``, and both transposed, as a view
+    costs a tenth of a small product; gain and shift ``[N, 1, O]`` of the layer norm; slope ``[N, 1,
+    1]`` of the PReLU.
     """
 
     weight: Tensor
@@ -95,19 +116,25 @@ class Layer(NamedTuple):
 
     def named(self) -> dict[str, Tensor]:
         """The tensors that the layer has, in the order of their columns."""
-        return {name: value for name, value in self._asdict().items() if value is not None and not name.endswith("_t")}
+        return {
+            name: value
+            for name, value in self._asdict().items()
+            if value is not None and not name.endswith("_t")
+        }
 
 
 Layers = tuple[Layer, ...]
 
 MemberPullback = Callable[..., Tensor | None]
-"""``(grad [N, B, O], into [N, D], want_x=False)``: writes the gradient to params ``into`` a block; gives that to x
-``[N, B, I]``, if wanted.
+"""``(grad [N, B, O], into [N, D], want_x=False)``: writes the gradient to params ``into`` a block;
+gives that to x ``[N, B, I]``, if wanted.
 """
 
 
 class _Piece(NamedTuple):
-    """A run of columns of the block: one tensor of a layer. bound: of a weight or bias, ``1 / sqrt(fan_in)``."""
+    """A run of columns of the block: one tensor of a layer. bound: of a weight or bias, ``1 /
+    sqrt(fan_in)``.
+    """
 
     layer: int
     name: str
@@ -124,7 +151,9 @@ class Architecture:
         raise NotImplementedError
 
     def kept_layers(self, params: Tensor) -> Any:
-        """``layers`` without a gradient, made once for the blocks used last: views cost more than the products of a small net."""
+        """``layers`` without a gradient, made once for the blocks used last: views cost more
+        than the products of a small net.
+        """
         key = (self, params.data_ptr(), params.shape, params.stride(0), params.dtype, params.device)
         if key not in _KEPT:
             if len(_KEPT) == _MOST_KEPT:
@@ -137,10 +166,12 @@ class Architecture:
 class MemberMLP(Architecture):
     """``hidden`` layers with an activation after each, then a linear output.
 
-    layer_norm: normalise each hidden layer before its activation (Ba et al. 2016), with learnable gain and shift.
-    initialisation: ``uniform``: weights and biases uniform in ``-/+ 1 / sqrt(fan_in)``, as those of ``torch.nn.Linear``;
-    ``truncated_normal``: weights ``1 / sqrt(fan_in)`` times a standard normal number truncated to [-2, 2], so of standard
-    deviation ``0.88 / sqrt(fan_in)``, biases 0: the default of Haiku's linear layers, which does not rescale for the truncation.
+    layer_norm: normalise each hidden layer before its activation (Ba et al. 2016), with learnable
+    gain and shift.
+    initialisation: ``uniform``: weights and biases uniform in ``-/+ 1 / sqrt(fan_in)``, as those of
+    ``torch.nn.Linear``; ``truncated_normal``: weights ``1 / sqrt(fan_in)`` times a standard normal
+    number truncated to [-2, 2], so of standard deviation ``0.88 / sqrt(fan_in)``, biases 0: the
+    default of Haiku's linear layers, which does not rescale for the truncation.
     """
 
     in_size: int
@@ -152,14 +183,22 @@ class MemberMLP(Architecture):
 
     def __post_init__(self) -> None:
         if self.activation not in ACTIVATIONS:
-            raise ValueError(f"activation '{self.activation}' is unknown; choose one of: {', '.join(ACTIVATIONS)}")
+            raise ValueError(
+                f"activation '{self.activation}' is unknown; choose one of: "
+                f"{', '.join(ACTIVATIONS)}"
+            )
 
     @cached_property
     def _pieces(self) -> tuple[_Piece, ...]:
         pieces: list[_Piece] = []
-        for i, (fan_in, out) in enumerate(itertools.pairwise([self.in_size, *self.hidden, self.out_size])):
+        for i, (fan_in, out) in enumerate(
+            itertools.pairwise([self.in_size, *self.hidden, self.out_size])
+        ):
             bound = 1 / math.sqrt(fan_in)
-            pieces += [_Piece(i, "weight", (fan_in, out), bound), _Piece(i, "bias", (1, out), bound)]
+            pieces += [
+                _Piece(i, "weight", (fan_in, out), bound),
+                _Piece(i, "bias", (1, out), bound),
+            ]
             if i < len(self.hidden) and self.layer_norm:
                 pieces += [_Piece(i, "gain", (1, out), offset=1.0), _Piece(i, "shift", (1, out))]
             if i < len(self.hidden) and self.activation == "prelu":
@@ -175,47 +214,68 @@ class MemberMLP(Architecture):
         """Columns ``D`` of the parameter block."""
         return sum(self._sizes)
 
-    def init(self, generators: Sequence[torch.Generator], widths: Sequence[int] | None = None) -> Tensor:
+    def init(
+        self, generators: Sequence[torch.Generator], widths: Sequence[int] | None = None
+    ) -> Tensor:
         """Fresh parameters ``[N, D]``; member ``n`` draws from ``generators[n]`` alone.
 
-        widths: member ``n`` is initialised as a network with ``widths[n]`` units in each hidden layer, embedded in this one.
+        widths: member ``n`` is initialised as a network with ``widths[n]`` units in each hidden
+        layer, embedded in this one.
         """
         if widths is not None:
             small = [replace(self, hidden=(width,) * len(self.hidden)) for width in widths]
-            rows = [self.embed(net, net.init([g])) for net, g in zip(small, generators, strict=True)]
+            rows = [
+                self.embed(net, net.init([g])) for net, g in zip(small, generators, strict=True)
+            ]
             return torch.cat(rows)
         offset = self._per_column([piece.offset for piece in self._pieces])
         if self.initialisation == "uniform":
             uniform = torch.stack([torch.rand(self.size, generator=g) for g in generators])
-            return (2 * uniform - 1) * self._per_column([piece.bound for piece in self._pieces]) + offset
-        uniform = torch.stack([torch.rand(self.size, generator=g, dtype=torch.float64) for g in generators])
+            return (2 * uniform - 1) * self._per_column(
+                [piece.bound for piece in self._pieces]
+            ) + offset
+        uniform = torch.stack(
+            [torch.rand(self.size, generator=g, dtype=torch.float64) for g in generators]
+        )
         normal = torch.special.ndtri(1 - _NORMAL_2 + (2 * _NORMAL_2 - 1) * uniform)
-        scale = self._per_column([piece.bound if piece.name == "weight" else 0.0 for piece in self._pieces])
+        scale = self._per_column(
+            [piece.bound if piece.name == "weight" else 0.0 for piece in self._pieces]
+        )
         return (normal * scale + offset).float()
 
     def _per_column(self, values: Sequence[float | bool]) -> Tensor:
         """``[D]`` of one value for each piece."""
-        return torch.cat([torch.full((size,), value) for size, value in zip(self._sizes, values, strict=True)])
+        return torch.cat(
+            [torch.full((size,), value) for size, value in zip(self._sizes, values, strict=True)]
+        )
 
     def columns(self, *names: str) -> Tensor:
-        """Mask ``[D]``, bool, of the columns that hold tensors of these names (``weight``, ``bias``, ``slope``, ..)."""
+        """Mask ``[D]``, bool, of the columns that hold tensors of these names (``weight``,
+        ``bias``, ``slope``, ..).
+        """
         return self._per_column([piece.name in names for piece in self._pieces])
 
     def layers(self, params: Tensor) -> Layers:
         found: list[dict[str, Tensor]] = [{} for _ in range(len(self.hidden) + 1)]
         for piece, columns in zip(self._pieces, params.split(self._sizes, dim=-1), strict=True):
             found[piece.layer][piece.name] = columns.view(len(params), *piece.shape)
-        return tuple(Layer(**each, weight_t=each["weight"].mT, bias_t=each["bias"].mT) for each in found)
+        return tuple(
+            Layer(**each, weight_t=each["weight"].mT, bias_t=each["bias"].mT) for each in found
+        )
 
     def __call__(self, params: Tensor, x: Tensor) -> Tensor:
-        """Member ``n`` applied to its own inputs: params ``[N, D]``, x ``[N, B, in_size]`` -> ``[N, B, out_size]``."""
+        """Member ``n`` applied to its own inputs: params ``[N, D]``, x ``[N, B, in_size]`` ->
+        ``[N, B, out_size]``.
+        """
         if torch.is_grad_enabled() and (params.requires_grad or x.requires_grad):
             return cast(Tensor, _MLPFunction.apply(params, x, self))
         return self.forward(self.kept_layers(params), x)[0]
 
     @torch.no_grad()
     def vjp(self, params: Tensor, x: Tensor) -> tuple[Tensor, MemberPullback]:
-        """The output, and what turns the gradient to it into those to params and to x (vector-Jacobian product)."""
+        """The output, and what turns the gradient to it into those to params and to x
+        (vector-Jacobian product).
+        """
         layers = self.kept_layers(params)
         out, saved = self.forward(layers, x)
 
@@ -225,20 +285,28 @@ class MemberMLP(Architecture):
         return out, pullback
 
     def forward(self, layers: Layers, x: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """Outputs ``[N, B, O]`` for x ``[N, B, I]``, and what ``backward`` wants; no gradient passes.
+        """Outputs ``[N, B, O]`` for x ``[N, B, I]``, and what ``backward`` wants; no gradient
+        passes.
 
-        x int64 ``[N, B, K]``: which of the inputs are 1, where all others are 0. What is saved has the batch as the last
-        dimension of every tensor, so that passes of the same layers can be joined.
+        x int64 ``[N, B, K]``: which of the inputs are 1, where all others are 0. What is saved has
+        the batch as the last dimension of every tensor, so that passes of the same layers can be
+        joined.
         """
         below = x.mT if x.is_floating_point() or x.device.type == "cpu" else self._written_out(x).mT
         saved = [below]
         for layer in layers[:-1]:
             below = self._activate(layer, below, saved)
-        return _linear(layers[-1], below, 1.0, x.shape[1] < _NARROW or self.out_size >= _NARROW).mT, saved
+        return _linear(
+            layers[-1], below, 1.0, x.shape[1] < _NARROW or self.out_size >= _NARROW
+        ).mT, saved
 
     def _written_out(self, ones: Tensor) -> Tensor:
-        """Dense inputs ``[N, B, I]`` with a 1 at the indices ``ones`` ``[N, B, K]``: on a GPU faster than picking rows."""
-        return torch.zeros(*ones.shape[:2], self.in_size, device=ones.device).scatter_(-1, ones, 1.0)
+        """Dense inputs ``[N, B, I]`` with a 1 at the indices ``ones`` ``[N, B, K]``: on a GPU
+        faster than picking rows.
+        """
+        return torch.zeros(*ones.shape[:2], self.in_size, device=ones.device).scatter_(
+            -1, ones, 1.0
+        )
 
     def _activate(self, layer: Layer, x: Tensor, saved: list[Tensor]) -> Tensor:
         """A hidden layer of x ``[N, I, B]``: ``[N, H, B]``."""
@@ -260,9 +328,15 @@ class MemberMLP(Architecture):
         return z
 
     def backward(
-        self, layers: Layers, saved: Sequence[Tensor], grad: Tensor, into: Layers | None, want_x: bool = False
+        self,
+        layers: Layers,
+        saved: Sequence[Tensor],
+        grad: Tensor,
+        into: Layers | None,
+        want_x: bool = False,
     ) -> Tensor | None:
-        """From the gradient ``[N, B, O]`` to the outputs: writes that to the parameters ``into`` layers, where there are any.
+        """From the gradient ``[N, B, O]`` to the outputs: writes that to the parameters ``into``
+        layers, where there are any.
 
         saved: what ``forward`` gave.
 
@@ -274,13 +348,19 @@ class MemberMLP(Architecture):
             if into is not None:
                 _write_gradient(grad, saved[-1], into[number])
             grad = torch.bmm(layers[number].weight, grad)
-            grad = self._deactivate(layers[number - 1], grad, saved, None if into is None else into[number - 1])
+            grad = self._deactivate(
+                layers[number - 1], grad, saved, None if into is None else into[number - 1]
+            )
         if into is not None:
             _write_gradient(grad, saved[0], into[0])
         return torch.bmm(layers[0].weight, grad).mT if want_x else None
 
-    def _deactivate(self, layer: Layer, grad: Tensor, saved: list[Tensor], into: Layer | None) -> Tensor:
-        """The gradient ``[N, H, B]`` to the pre-activations ``x W + b`` of a hidden layer, from that to its output."""
+    def _deactivate(
+        self, layer: Layer, grad: Tensor, saved: list[Tensor], into: Layer | None
+    ) -> Tensor:
+        """The gradient ``[N, H, B]`` to the pre-activations ``x W + b`` of a hidden layer, from
+        that to its output.
+        """
         out = saved.pop()
         if layer.slope is None:
             IN_PLACE[self.activation].backward(grad, out)
@@ -301,16 +381,26 @@ class MemberMLP(Architecture):
 
     @torch.no_grad()
     def embed(self, other: MemberMLP, params: Tensor) -> Tensor:
-        """Parameters ``[N, self.size]`` of this architecture that compute what a narrower ``other`` computes with ``params``.
+        """Parameters ``[N, self.size]`` of this architecture that compute what a narrower ``other``
+        computes with ``params``.
 
-        Missing units get zero weights in both directions. As activations map 0 to 0, such units give 0 and receive no
-        gradient: a padded member stays exactly the small network all through training, and no mask is needed.
+        Missing units get zero weights in both directions. As activations map 0 to 0, such units
+        give 0 and receive no
+        gradient: a padded member stays exactly the small network all through training, and no mask
+        is needed.
         """
         narrow = all(small <= big for small, big in zip(other.hidden, self.hidden, strict=False))
-        if not narrow or len(other.hidden) != len(self.hidden) or replace(other, hidden=self.hidden) != self:
+        if (
+            not narrow
+            or len(other.hidden) != len(self.hidden)
+            or replace(other, hidden=self.hidden) != self
+        ):
             raise ValueError(f"{other} cannot be embedded in {self}")
         if self.layer_norm and other.hidden != self.hidden:
-            raise ValueError("layer_norm averages over the units of a layer: members need one width; group them by width")
+            raise ValueError(
+                "layer_norm averages over the units of a layer: members need one width; group them "
+                "by width"
+            )
         target = params.new_zeros(len(params), self.size)
         for into, source in zip(self.layers(target), other.layers(params), strict=True):
             for name, value in source.named().items():
@@ -325,11 +415,17 @@ class MemberMLP(Architecture):
             modules.append(nn.Linear(*layer.weight.shape[1:]))
             if self.layer_norm:
                 modules.append(nn.LayerNorm(layer.bias.shape[-1], eps=_NORM_EPS))
-            modules.append(nn.PReLU() if self.activation == "prelu" else IN_PLACE[self.activation].module())
+            modules.append(
+                nn.PReLU() if self.activation == "prelu" else IN_PLACE[self.activation].module()
+            )
         module = nn.Sequential(*modules, nn.Linear(*last.weight.shape[1:]))
         with torch.no_grad():
-            for (name, value), parameter in zip(self._tensors(params.unsqueeze(0)), module.parameters(), strict=True):
-                parameter.copy_(value.squeeze(0).T if name == "weight" else value.reshape(parameter.shape))
+            for (name, value), parameter in zip(
+                self._tensors(params.unsqueeze(0)), module.parameters(), strict=True
+            ):
+                parameter.copy_(
+                    value.squeeze(0).T if name == "weight" else value.reshape(parameter.shape)
+                )
         return module
 
     @torch.no_grad()
@@ -337,7 +433,9 @@ class MemberMLP(Architecture):
         """The block ``[N, D]`` of plain modules laid out as ``module`` lays them out."""
         rows = torch.empty(len(modules), self.size)
         for row, module in zip(rows.split(1), modules, strict=True):
-            for (name, value), parameter in zip(self._tensors(row), module.parameters(), strict=True):
+            for (name, value), parameter in zip(
+                self._tensors(row), module.parameters(), strict=True
+            ):
                 value.copy_(parameter.T if name == "weight" else parameter.reshape(value.shape))
         return rows
 
@@ -347,10 +445,11 @@ class MemberMLP(Architecture):
 
 
 class RecordedPass:
-    """Forward passes of a network with the parameters ``layers``, kept for a single backward pass over all of them.
+    """Forward passes of a network with the parameters ``layers``, kept for a single backward pass
+    over all of them.
 
-    A roll-out computes the values of its states one after the other; the update then needs the gradient at those same values,
-    and so takes no second forward pass.
+    A roll-out computes the values of its states one after the other; the update then needs the
+    gradient at those same values, and so takes no second forward pass.
     """
 
     def __init__(self, net: MemberMLP, layers: Layers):
@@ -364,8 +463,13 @@ class RecordedPass:
         return out
 
     def gradient(self, grad: Tensor, into: Layers) -> None:
-        """Writes the parameters' gradient ``into`` for that of the outputs ``[N, B, O]``, B the rows of all passes in order."""
-        saved = [torch.cat(each, dim=2) if len(each) > 1 else each[0] for each in zip(*self._saved, strict=True)]
+        """Writes the parameters' gradient ``into`` for that of the outputs ``[N, B, O]``, B the
+        rows of all passes in order.
+        """
+        saved = [
+            torch.cat(each, dim=2) if len(each) > 1 else each[0]
+            for each in zip(*self._saved, strict=True)
+        ]
         self.net.backward(self.layers, saved, grad, into)
 
 
@@ -386,13 +490,22 @@ class _MLPFunction(torch.autograd.Function):
         want_params, want_x, _ = ctx.needs_input_grad
         to_params = torch.empty_like(params) if want_params else None
         into = None if to_params is None else ctx.net.layers(to_params)
-        return to_params, ctx.net.backward(ctx.net.kept_layers(params), saved, grads[0], into, want_x), None
+        return (
+            to_params,
+            ctx.net.backward(ctx.net.kept_layers(params), saved, grads[0], into, want_x),
+            None,
+        )
 
 
 def _linear(layer: Layer, x: Tensor, scale: float, rows: bool) -> Tensor:
-    """``scale (x W + b)`` ``[N, O, B]`` of x ``[N, I, B]``. rows: in memory, the outputs of one sample lie together."""
+    """``scale (x W + b)`` ``[N, O, B]`` of x ``[N, I, B]``. rows: in memory, the outputs of one
+    sample lie together.
+    """
     if not x.is_floating_point():
-        picked = [nn.functional.embedding_bag(ones, weight, mode="sum") for ones, weight in zip(x.mT, layer.weight, strict=True)]
+        picked = [
+            nn.functional.embedding_bag(ones, weight, mode="sum")
+            for ones, weight in zip(x.mT, layer.weight, strict=True)
+        ]
         return torch.stack(picked).add_(layer.bias).mul_(scale).mT
     if rows:
         return torch.baddbmm(layer.bias, x.mT, layer.weight, beta=scale, alpha=scale).mT
@@ -402,7 +515,9 @@ def _linear(layer: Layer, x: Tensor, scale: float, rows: bool) -> Tensor:
 
 
 def _write_gradient(grad: Tensor, below: Tensor, into: Layer) -> None:
-    """Writes the gradients of weight and bias, from that to the layer's output ``[N, O, B]`` and its input ``[N, I, B]``."""
+    """Writes the gradients of weight and bias, from that to the layer's output ``[N, O, B]`` and
+    its input ``[N, I, B]``.
+    """
     torch.sum(grad, dim=2, keepdim=True, out=into.bias_t)
     if not below.is_floating_point():
         for ones, each, weight in zip(below, grad, into.weight, strict=True):
@@ -416,7 +531,11 @@ def _write_gradient(grad: Tensor, below: Tensor, into: Layer) -> None:
 
 
 def _sums_by_input(ones: Tensor, grad: Tensor, inputs: int) -> Tensor:
-    """``[I, O]``: for each input, the sum of the columns of ``grad`` ``[O, B]`` for which it is among the ``ones`` ``[K, B]``."""
+    """``[I, O]``: for each input, the sum of the columns of ``grad`` ``[O, B]`` for which it is
+    among the ``ones`` ``[K, B]``.
+    """
     which, order = ones.flatten().sort()
     first = torch.searchsorted(which, torch.arange(inputs, device=which.device))
-    return nn.functional.embedding_bag(order % ones.shape[1], grad.mT.contiguous(), first, mode="sum")
+    return nn.functional.embedding_bag(
+        order % ones.shape[1], grad.mT.contiguous(), first, mode="sum"
+    )

@@ -1,4 +1,6 @@
-"""Actors, which play episodes, and policies: actors with a network and an action distribution over its output."""
+"""Actors, which play episodes, and policies: actors with a network and an action distribution
+over its output.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from lightning_rl.nets.layers import Backward, by_hand
 
 
 class Actor(nn.Module):
-    """Turns observations into actions. noise_size: how many numbers of noise one action takes; here none."""
+    """Turns observations into actions. noise_size: how many numbers of noise one action takes;
+    here none.
+    """
 
     noise_size = 0
 
@@ -21,7 +25,9 @@ class Actor(nn.Module):
         return np.zeros(shape, dtype=np.float32)
 
     def act(self, obs: Tensor, command: Tensor | None, noise: Tensor) -> Tensor:
-        """Actions for obs ``[..., O]`` and command ``[..., C]``; zero noise gives the greedy action."""
+        """Actions for obs ``[..., O]`` and command ``[..., C]``; zero noise gives the greedy
+        action.
+        """
         raise NotImplementedError
 
 
@@ -39,9 +45,11 @@ class Policy(Actor):
         return self.distribution_class(self.net(obs) if command is None else self.net(obs, command))
 
     def executed_log_prob(self, obs: Tensor, command: Tensor | None, action: Tensor) -> Tensor:
-        """Log-probability (density) ``[...]`` of the actions that were executed for sampled ones; supervised losses use it.
+        """Log-probability (density) ``[...]`` of the actions that were executed for sampled ones;
+        supervised losses use it.
 
-        A sample outside the box is executed as the action on its edge. Maximising the likelihood of the sample itself would widen
+        A sample outside the box is executed as the action on its edge. Maximising the likelihood of
+        the sample itself would widen
         the distribution, as its mean cannot leave the box: the more, the better that edge is.
         """
         return self.distribution(obs, command).log_prob(self.distribution_class.executed(action))
@@ -49,7 +57,8 @@ class Policy(Actor):
     def negative_log_likelihood(
         self, obs: Tensor, command: Tensor, action: Tensor, weight: Tensor | None = None
     ) -> tuple[Tensor, Backward | None]:
-        """The mean of ``-weight * executed_log_prob`` over a batch ``[B]``, and what writes its gradients to the parameters.
+        """The mean of ``-weight * executed_log_prob`` over a batch ``[B]``, and what writes its
+        gradients to the parameters.
 
         The second is None where the loss has a graph, for autograd.
         """
@@ -58,7 +67,9 @@ class Policy(Actor):
         if found is None:
             return -(weight @ self.executed_log_prob(obs, command, action)), None
         output, pullback = found
-        log_prob, score = self.distribution_class(output).score(self.distribution_class.executed(action))
+        log_prob, score = self.distribution_class(output).score(
+            self.distribution_class.executed(action)
+        )
         return -(weight @ log_prob), lambda: pullback(score * -weight.unsqueeze(-1))
 
     def draw_noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:

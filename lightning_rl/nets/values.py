@@ -24,7 +24,9 @@ class MemberNet(Protocol):
     def hidden(self) -> tuple[int, ...]: ...
     @property
     def size(self) -> int: ...
-    def init(self, generators: Sequence[torch.Generator], widths: Sequence[int] | None = None) -> Tensor: ...
+    def init(
+        self, generators: Sequence[torch.Generator], widths: Sequence[int] | None = None
+    ) -> Tensor: ...
     def __call__(self, params: Tensor, x: Tensor) -> Tensor: ...
     def vjp(self, params: Tensor, x: Tensor) -> tuple[Tensor, MemberPullback]: ...
     def module(self, params: Tensor) -> nn.Module: ...
@@ -33,9 +35,11 @@ class MemberNet(Protocol):
 
 @dataclass(frozen=True)
 class DuelingNet:
-    """Features, a linear layer of them, then a head for the value and one for the advantages (arXiv 1511.06581).
+    """Features, a linear layer of them, then a head for the value and one for the advantages (arXiv
+    1511.06581).
 
-    Each head has one hidden layer as wide as the features. combine: value plus a symmetric projection of the advantages.
+    Each head has one hidden layer as wide as the features. combine: value plus a symmetric
+    projection of the advantages.
     """
 
     in_size: int
@@ -63,10 +67,16 @@ class DuelingNet:
         """The columns of each of ``parts`` in ``params`` ``[..., D]``."""
         return params.split([part.size for part in self.parts], dim=-1)
 
-    def init(self, generators: Sequence[torch.Generator], widths: Sequence[int] | None = None) -> Tensor:
-        """Fresh parameters ``[N, D]``. widths: of the features' hidden layers, see ``MemberMLP.init``."""
+    def init(
+        self, generators: Sequence[torch.Generator], widths: Sequence[int] | None = None
+    ) -> Tensor:
+        """Fresh parameters ``[N, D]``. widths: of the features' hidden layers, see
+        ``MemberMLP.init``.
+        """
         features, *heads = self.parts
-        return torch.cat([features.init(generators, widths), *(head.init(generators) for head in heads)], dim=1)
+        return torch.cat(
+            [features.init(generators, widths), *(head.init(generators) for head in heads)], dim=1
+        )
 
     def __call__(self, params: Tensor, x: Tensor) -> Tensor:
         """Q values ``[N, B, A]`` for observations x ``[N, B, O]``."""
@@ -86,29 +96,43 @@ class DuelingNet:
 
         def pullback(grad: Tensor, into: Tensor, want_x: bool = False) -> Tensor | None:
             into_a, into_b, into_c = self.split(into)
-            # ``combine`` subtracts the advantages' mean, so their gradient is this one less its mean: a symmetric projection.
+            # ``combine`` subtracts the advantages' mean, so their gradient is this one less its
+            # mean: a symmetric projection.
             z_by_value = to_value(grad.sum(-1, keepdim=True), into_b, True)
             z_by_advantage = to_advantage(self.combine(torch.zeros_like(v), grad), into_c, True)
-            return to_features(cast(Tensor, z_by_value) + cast(Tensor, z_by_advantage), into_a, want_x)
+            return to_features(
+                cast(Tensor, z_by_value) + cast(Tensor, z_by_advantage), into_a, want_x
+            )
 
         return self.combine(v, adv), pullback
 
     def module(self, params: Tensor) -> nn.Module:
         """Member ``params`` ``[D]`` as a plain module."""
-        features, value, advantage = (part.module(piece) for part, piece in zip(self.parts, self.split(params), strict=True))
+        features, value, advantage = (
+            part.module(piece) for part, piece in zip(self.parts, self.split(params), strict=True)
+        )
         return DuelingModule(features, value, advantage, self.combine)
 
     def from_modules(self, modules: Sequence[nn.Module]) -> Tensor:
         """The block ``[N, D]`` of plain modules laid out as ``module`` lays them out."""
         names = ("features", "value", "advantage")
-        blocks = [part.from_modules([getattr(m, name) for m in modules]) for part, name in zip(self.parts, names, strict=True)]
+        blocks = [
+            part.from_modules([getattr(m, name) for m in modules])
+            for part, name in zip(self.parts, names, strict=True)
+        ]
         return torch.cat(blocks, dim=1)
 
 
 class DuelingModule(nn.Module):
     """One dueling network: obs ``[..., O]`` to Q values ``[..., A]``."""
 
-    def __init__(self, features: nn.Module, value: nn.Module, advantage: nn.Module, combine: Combine = dueling_q):
+    def __init__(
+        self,
+        features: nn.Module,
+        value: nn.Module,
+        advantage: nn.Module,
+        combine: Combine = dueling_q,
+    ):
         super().__init__()
         self.combine = combine
         self.features, self.value, self.advantage = features, value, advantage
@@ -120,7 +144,9 @@ class DuelingModule(nn.Module):
 
 @dataclass(frozen=True)
 class TwinCritic:
-    """Two critics of observation and action side by side: parameters ``[N, 2 D]``, run as a stack of 2 N."""
+    """Two critics of observation and action side by side: parameters ``[N, 2 D]``, run as a
+    stack of 2 N.
+    """
 
     net: MemberMLP
 
@@ -128,9 +154,13 @@ class TwinCritic:
     def size(self) -> int:
         return 2 * self.net.size
 
-    def init(self, generators: Sequence[torch.Generator], widths: Sequence[int] | None = None) -> Tensor:
+    def init(
+        self, generators: Sequence[torch.Generator], widths: Sequence[int] | None = None
+    ) -> Tensor:
         """Fresh parameters ``[N, 2 D]``; see ``MemberMLP.init``."""
-        return torch.cat([self.net.init(generators, widths), self.net.init(generators, widths)], dim=1)
+        return torch.cat(
+            [self.net.init(generators, widths), self.net.init(generators, widths)], dim=1
+        )
 
     def __call__(self, params: Tensor, obs: Tensor, action: Tensor) -> Tensor:
         """Both values ``[N, 2, B]`` of obs ``[N, B, O]`` and action ``[N, B, A]``."""

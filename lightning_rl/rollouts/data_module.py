@@ -1,7 +1,9 @@
-"""The data of a run as a LightningDataModule: one training batch an epoch, and an evaluation every few epochs.
+"""The data of a run as a LightningDataModule: one training batch an epoch, and an evaluation every
+few epochs.
 
-A method's data class says what to play (``requests``), what to keep (``absorb``) and what to train on (``prepare``);
-``CollectedRollouts`` plays, in worker processes and during training if that is asked for, and resumes exactly.
+A method's data class says what to play (``requests``), what to keep (``absorb``) and what to train
+on (``prepare``); ``CollectedRollouts`` plays, in worker processes and during training if that is
+asked for, and resumes exactly.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ T = TypeVar("T")
 
 
 class OneBatch:
-    """A loader of one batch. It has a length, as Lightning would prefetch from one without, and so train on stale data.
+    """A loader of one batch. It has a length, as Lightning would prefetch from one without, and so
+    train on stale data.
 
     make: returns the batch. wanted: whether there is a batch this time.
     """
@@ -44,9 +47,11 @@ class OneBatch:
 
 
 class Rollouts(LightningDataModule):
-    """What a method learns from and is evaluated on: environments, buffers, and the workers that play.
+    """What a method learns from and is evaluated on: environments, buffers, and the workers that
+    play.
 
-    ``state_dict`` is all that the next epoch depends on; Lightning saves and restores it with the rest of a checkpoint.
+    ``state_dict`` is all that the next epoch depends on; Lightning saves and restores it with the
+    rest of a checkpoint.
 
     Args:
         method: whose policy, commands and number of episodes an evaluation has.
@@ -66,27 +71,39 @@ class Rollouts(LightningDataModule):
         return self.play_policy(self.method.seed, self.method.policy)
 
     def play_policy(self, seed: int, policy: Actor) -> dict[str, list[Episode]]:
-        """Episodes of a policy of a run of this seed, by the prefix of their metrics, all on the same environment seeds.
+        """Episodes of a policy of a run of this seed, by the prefix of their metrics, all on the
+        same environment seeds.
 
-        ``eval`` (sampled actions) and ``eval_greedy`` have the method's first command, its probes follow under their names. A
-        policy without noise plays the same either way, so it plays once.
+        ``eval`` (sampled actions) and ``eval_greedy`` have the method's first command, its probes
+        follow under their names. A policy without noise plays the same either way, so it plays
+        once.
         """
         assert self.evaluator is not None
         method, epoch, count = self.method, self.method.current_epoch, self.method.cfg.eval_episodes
         first = method.first_command()
-        series: dict[str, tuple[tuple[float, ...] | None, ActionMode]] = {"eval": (first, "sampled")}
+        series: dict[str, tuple[tuple[float, ...] | None, ActionMode]] = {
+            "eval": (first, "sampled")
+        }
         if policy.noise_size:
             series["eval_greedy"] = (first, "greedy")
-        series |= {prefix: (command, "sampled") for prefix, command in method.probe_commands().items()}
+        series |= {
+            prefix: (command, "sampled") for prefix, command in method.probe_commands().items()
+        }
         requests: list[Request] = []
         for command, mode in series.values():
             requests += evaluation_requests(seed, "evaluation", epoch, count, command, mode)
         episodes = self.evaluator.collect(requests, policy.state_dict(), version=epoch + 1)
         played = {prefix: episodes[i * count : (i + 1) * count] for i, prefix in enumerate(series)}
-        return {"eval": played["eval"], "eval_greedy": played.get("eval_greedy", played["eval"]), **played}
+        return {
+            "eval": played["eval"],
+            "eval_greedy": played.get("eval_greedy", played["eval"]),
+            **played,
+        }
 
     def layout(self, done: int) -> Any:
-        """What ``state_dict`` may look like after ``done`` epochs of the last Trainer: a template of ``core.contents``."""
+        """What ``state_dict`` may look like after ``done`` epochs of the last Trainer: a
+        template of ``core.contents``.
+        """
         return {}
 
     def collectors(self) -> list[Collector]:
@@ -97,13 +114,21 @@ class Rollouts(LightningDataModule):
         return OneBatch(self.next_batch)
 
     def val_dataloader(self) -> OneBatch:
-        """The evaluations; Lightning's check before training, which would play episodes for nothing, gets none."""
-        return OneBatch(self.evaluate, lambda: self.trainer is None or not self.trainer.sanity_checking)
+        """The evaluations; Lightning's check before training, which would play episodes for
+        nothing, gets none.
+        """
+        return OneBatch(
+            self.evaluate, lambda: self.trainer is None or not self.trainer.sanity_checking
+        )
 
     test_dataloader = val_dataloader
 
-    def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
-        """Lightning moves tensors, also in dicts, tuples and dataclasses; evaluations and lists, as of episodes, stay."""
+    def transfer_batch_to_device(
+        self, batch: Any, device: torch.device, dataloader_idx: int
+    ) -> Any:
+        """Lightning moves tensors, also in dicts, tuples and dataclasses; evaluations and lists,
+        as of episodes, stay.
+        """
         assert self.trainer is not None
         moved = self.trainer.training and not isinstance(batch, list)
         return super().transfer_batch_to_device(batch, device, dataloader_idx) if moved else batch
@@ -121,25 +146,32 @@ class Rollouts(LightningDataModule):
 
 
 def distinct(series: Mapping[str, T]) -> Iterable[T]:
-    """The distinct values of ``series``, each once: a policy without noise has the same episodes under two prefixes."""
+    """The distinct values of ``series``, each once: a policy without noise has the same episodes
+    under two prefixes.
+    """
     return {id(played): played for played in series.values()}.values()
 
 
 class CollectedRollouts(Rollouts):
     """Data of a method that learns from episodes of its current policy.
 
-    An epoch: finish the collection, ``absorb`` it, start the next one (with overlap), ``prepare`` the batch.
+    An epoch: finish the collection, ``absorb`` it, start the next one (with overlap), ``prepare``
+    the batch.
 
     Args:
         method: whose policy plays.
         num_workers: processes that play, apart for training and for evaluation; 0: this one.
-        overlap: play the episodes of epoch k + 1 during the training of epoch k, under the parameters before it: exactly one
-            epoch of staleness. Without, they are never stale.
+        overlap: play the episodes of epoch k + 1 during the training of epoch k, under the
+            parameters before it: exactly one epoch of staleness. Without, they are never stale.
     """
 
     def __init__(self, method: Method, num_workers: int, overlap: bool = False):
         super().__init__(method, method.collector(num_workers))
-        self.collector, self.run_seed, self.overlap = method.collector(num_workers), method.seed, overlap
+        self.collector, self.run_seed, self.overlap = (
+            method.collector(num_workers),
+            method.seed,
+            overlap,
+        )
         self.epoch = 0
         self._under_way: list[Request] = []
 
@@ -148,18 +180,24 @@ class CollectedRollouts(Rollouts):
         raise NotImplementedError
 
     def noise_hold(self) -> float:
-        """Share of the steps of training episodes that keep the action noise of the step before; 0 without such a key."""
+        """Share of the steps of training episodes that keep the action noise of the step before;
+        0 without such a key.
+        """
         return getattr(self.method.cfg, "noise_hold", 0.0)
 
     def behaviour(self, version: int) -> tuple[dict[str, Tensor], int]:
-        """The parameters that a collection is played with, and their version; called when it starts. version: the newest."""
+        """The parameters that a collection is played with, and their version; called when it
+        starts. version: the newest.
+        """
         return self.method.policy.state_dict(), version
 
     def absorb(self, epoch: int, episodes: list[Episode]) -> None:
         """Takes in the finished collection; called before the next one starts."""
 
     def prepare(self, epoch: int, episodes: list[Episode], waited: float) -> Any:
-        """The epoch's batch; called when the next collection has started. waited: seconds until the episodes were there."""
+        """The epoch's batch; called when the next collection has started. waited: seconds until
+        the episodes were there.
+        """
         raise NotImplementedError
 
     def next_batch(self) -> Any:
@@ -175,28 +213,44 @@ class CollectedRollouts(Rollouts):
         return self.prepare(epoch, episodes, waited)
 
     def _start(self) -> None:
-        """Begins the collection for the epoch; with overlap, the training of the epoch before it is still to come."""
+        """Begins the collection for the epoch; with overlap, the training of the epoch before it
+        is still to come.
+        """
         self._under_way = self.requests(self.epoch)
         self.collector.start(self._under_way, *self.behaviour(max(self.epoch - self.overlap, 0)))
 
     def state_dict(self) -> dict[str, Any]:
-        """The epoch and, of a collection under way, its first commands and behaviour policy: on resuming it is played again."""
+        """The epoch and, of a collection under way, its first commands and behaviour policy: on
+        resuming it is played again.
+        """
         if not self.overlap:
             return {"epoch": self.epoch}
-        behaviour = {name: value.clone() for name, value in self.collector.behaviour.state_dict().items()}
-        return {"epoch": self.epoch, "commands": [request.command for request in self._under_way], "behaviour": behaviour}
+        behaviour = {
+            name: value.clone() for name, value in self.collector.behaviour.state_dict().items()
+        }
+        return {
+            "epoch": self.epoch,
+            "commands": [request.command for request in self._under_way],
+            "behaviour": behaviour,
+        }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.epoch = state_dict["epoch"]
         if self.overlap:
-            self._under_way = training_requests(self.run_seed, self.epoch, state_dict["commands"], self.noise_hold())
+            self._under_way = training_requests(
+                self.run_seed, self.epoch, state_dict["commands"], self.noise_hold()
+            )
             self.collector.start(self._under_way, state_dict["behaviour"], max(self.epoch - 1, 0))
 
     def layout(self, done: int) -> Any:
         if not self.overlap:
             return {"epoch": Count(done)}
         command = tuple(Number() for _ in self.method.command_names) or None
-        return {"epoch": Count(done), "commands": ListOf(command, low=1), "behaviour": self.collector.behaviour.state_dict()}
+        return {
+            "epoch": Count(done),
+            "commands": ListOf(command, low=1),
+            "behaviour": self.collector.behaviour.state_dict(),
+        }
 
     def collectors(self) -> list[Collector]:
         return [self.collector, *super().collectors()]
@@ -204,7 +258,10 @@ class CollectedRollouts(Rollouts):
 
 def warm_up_requests(run_seed: int, count: int) -> list[Request]:
     """Episodes of uniformly random actions."""
-    return [Request(f"warm-up, episode {i}", derive_seed(run_seed, "warm-up", i), "uniform") for i in range(count)]
+    return [
+        Request(f"warm-up, episode {i}", derive_seed(run_seed, "warm-up", i), "uniform")
+        for i in range(count)
+    ]
 
 
 def training_requests(
@@ -212,16 +269,32 @@ def training_requests(
 ) -> list[Request]:
     """One training episode per first command, None for policies that take none."""
     return [
-        Request(f"epoch {epoch}, episode {i}", derive_seed(run_seed, "rollout", epoch, i), "sampled", command, noise_hold)
+        Request(
+            f"epoch {epoch}, episode {i}",
+            derive_seed(run_seed, "rollout", epoch, i),
+            "sampled",
+            command,
+            noise_hold,
+        )
         for i, command in enumerate(commands)
     ]
 
 
 def evaluation_requests(
-    run_seed: int, purpose: str, epoch: int, count: int, command: tuple[float, ...] | None, mode: ActionMode
+    run_seed: int,
+    purpose: str,
+    epoch: int,
+    count: int,
+    command: tuple[float, ...] | None,
+    mode: ActionMode,
 ) -> list[Request]:
     """``count`` requests; for other commands and modes the environment seeds are the same."""
     return [
-        Request(f"{purpose} after epoch {epoch}, {mode} episode {i}", derive_seed(run_seed, purpose, epoch, i), mode, command)
+        Request(
+            f"{purpose} after epoch {epoch}, {mode} episode {i}",
+            derive_seed(run_seed, purpose, epoch, i),
+            mode,
+            command,
+        )
         for i in range(count)
     ]

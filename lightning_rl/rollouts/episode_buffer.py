@@ -21,9 +21,10 @@ from lightning_rl.envs.spec import EnvSpec
 class FlatEpisodes:
     """``E`` episodes behind one another, ``M`` steps in all.
 
-    obs ``[M + E, O]`` has the final observation of each; step ``i`` saw ``obs[row[i]]`` and led to ``obs[row[i] + 1]``.
-    action ``[M]`` or ``[M, A]``; reward, terminated, and left (how many steps the episode has from this one on) ``[M]``;
-    to_go ``[M + E]``: the undiscounted return from each observation on; first ``[E]``: the steps that episodes begin with.
+    obs ``[M + E, O]`` has the final observation of each; step ``i`` saw ``obs[row[i]]`` and led to
+    ``obs[row[i] + 1]``. action ``[M]`` or ``[M, A]``; reward, terminated, and left (how many steps
+    the episode has from this one on) ``[M]``; to_go ``[M + E]``: the undiscounted return from each
+    observation on; first ``[E]``: the steps that episodes begin with.
     """
 
     obs: Tensor
@@ -71,7 +72,9 @@ def flatten(episodes: Sequence[Episode]) -> FlatEpisodes:
 
 
 def draw_transitions(length: Array, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    """Steps of episodes of these lengths, uniformly among all: long episodes count in proportion."""
+    """Steps of episodes of these lengths, uniformly among all: long episodes count in
+    proportion.
+    """
     return rng.integers(length.sum(), size=shape)
 
 
@@ -82,18 +85,21 @@ def draw_episodes(length: Array, rng: np.random.Generator, shape: tuple[int, ...
 
 
 SAMPLERS: dict[str, Callable[[Array, np.random.Generator, tuple[int, ...]], Array]] = {
-    "transition": draw_transitions, "episode": draw_episodes,
-}  # fmt: skip
+    "transition": draw_transitions,
+    "episode": draw_episodes,
+}
 
 
 class EpisodeBuffer:
-    """The episodes of highest return and the newest ones, whole; an episode that is both counts twice.
+    """The episodes of highest return and the newest ones, whole; an episode that is both counts
+    twice.
 
     Args:
-        best: how many of the highest return (UDRL paper, section 2.2.1). Episodes of equal return are all kept; when the buffer
-            is full, the oldest of the worst gives way.
+        best: how many of the highest return (UDRL paper, section 2.2.1). Episodes of equal return
+            are all kept; when the buffer is full, the oldest of the worst gives way.
         newest: how many of the newest, whatever their return; None: as many as fit ``steps``.
-        steps: how many steps the newest may have in all, but for a single episode that is longer; None: any number.
+        steps: how many steps the newest may have in all, but for a single episode that is longer;
+            None: any number.
     """
 
     def __init__(self, best: int = 0, newest: int | None = 0, steps: int | None = None):
@@ -104,7 +110,9 @@ class EpisodeBuffer:
 
     @property
     def episodes(self) -> list[Episode]:
-        """All of them in the order of their steps: the best, best first, then the newest, oldest first."""
+        """All of them in the order of their steps: the best, best first, then the newest, oldest
+        first.
+        """
         return [*self._best, *self._newest]
 
     def __len__(self) -> int:
@@ -130,16 +138,22 @@ class EpisodeBuffer:
         return many or (self.steps is not None and self._newest_steps > self.steps)
 
     def highest(self, count: int | None = None) -> tuple[Array, Array]:
-        """Returns and lengths ``[n]`` of the ``count`` episodes of highest return, best first; fewer if there are fewer."""
+        """Returns and lengths ``[n]`` of the ``count`` episodes of highest return, best first;
+        fewer if there are fewer.
+        """
         ranked = self._best or sorted(self._newest, key=lambda e: -e.ret)
-        return np.array([e.ret for e in ranked[:count]]), np.array([e.length for e in ranked[:count]])
+        return np.array([e.ret for e in ranked[:count]]), np.array(
+            [e.length for e in ranked[:count]]
+        )
 
     def returns(self) -> Array:
         """The returns of all episodes."""
         return np.array([e.ret for e in self.episodes])
 
     def mean_length(self, count: int) -> float:
-        """Mean number of steps of the ``count`` newest episodes; of the ``count`` best where no others are kept."""
+        """Mean number of steps of the ``count`` newest episodes; of the ``count`` best where no
+        others are kept.
+        """
         return float(np.mean([e.length for e in list(self._newest)[-count:] or self._best[:count]]))
 
     def flat(self) -> FlatEpisodes:
@@ -157,14 +171,21 @@ class EpisodeBuffer:
         flat, episodes = self.flat(), self.episodes
         kept = {"obs": flat.obs, "action": flat.action, "reward": flat.reward}
         lengths = [e.length for e in episodes]
-        return {**kept, "lengths": lengths, "terminated": [e.terminated for e in episodes], "best": len(self._best)}
+        return {
+            **kept,
+            "lengths": lengths,
+            "terminated": [e.terminated for e in episodes],
+            "best": len(self._best),
+        }
 
     def layout(self, spec: EnvSpec) -> Also:
         """What ``state_dict`` may look like in ``spec``, where the buffer is not empty."""
         action = TensorOf(torch.int64, ("steps",), 0, spec.action_size - 1)
         template = {
             "obs": TensorOf(torch.float32, ("rows", spec.obs_size)),
-            "action": TensorOf(torch.float32, ("steps", spec.action_size)) if spec.continuous else action,
+            "action": TensorOf(torch.float32, ("steps", spec.action_size))
+            if spec.continuous
+            else action,
             "reward": TensorOf(torch.float32, ("steps",)),
             "lengths": ListOf(Count(1, spec.horizon), "episodes"),
             "terminated": ListOf(Flag(), "episodes"),
@@ -173,27 +194,56 @@ class EpisodeBuffer:
         return Also(template, self._inconsistency)
 
     def _inconsistency(self, state: dict[str, Any]) -> str | None:
-        steps, best, newest = len(state["reward"]), state["best"], len(state["lengths"]) - state["best"]
+        steps, best, newest = (
+            len(state["reward"]),
+            state["best"],
+            len(state["lengths"]) - state["best"],
+        )
         if sum(state["lengths"]) != steps or len(state["obs"]) != steps + len(state["lengths"]):
             return f"the {steps} steps are not those of its {len(state['lengths'])} episodes"
         if (newest < 1) != (self.newest == 0) or (self.newest is not None and newest > self.newest):
             most = "any number" if self.newest is None else self.newest
-            return f"{len(state['lengths'])} episodes, expected {best} best and up to {most} recent ones"
+            return (
+                f"{len(state['lengths'])} episodes, expected {best} best and up to {most} "
+                "recent ones"
+            )
         recent = sum(state["lengths"][best:])
         if self.steps is not None and newest > 1 and recent > self.steps:
             return f"{recent} steps, more than {self.steps}"
-        totals = [part.numpy().sum(dtype=np.float64) for part in state["reward"].split(state["lengths"])[:best]]  # as ``ret``
-        return None if totals == sorted(totals, reverse=True) else "the best episodes are not in the order of their returns"
+        totals = [
+            part.numpy().sum(dtype=np.float64)
+            for part in state["reward"].split(state["lengths"])[:best]
+        ]  # as ``ret``
+        return (
+            None
+            if totals == sorted(totals, reverse=True)
+            else "the best episodes are not in the order of their returns"
+        )
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Replaces the contents; the buffer must have the capacities of the one that was saved."""
         if not state:
             return
         rows = state["obs"].split([length + 1 for length in state["lengths"]])
-        parts = zip(rows, state["action"].split(state["lengths"]), state["reward"].split(state["lengths"]), strict=True)
+        parts = zip(
+            rows,
+            state["action"].split(state["lengths"]),
+            state["reward"].split(state["lengths"]),
+            strict=True,
+        )
         asked = Request("stored", 0)  # how an episode was asked for is not kept
         whole = [
-            Episode(obs.numpy(), action.numpy(), reward.numpy(), terminated, not terminated, None, asked, 0, len(reward))
+            Episode(
+                obs.numpy(),
+                action.numpy(),
+                reward.numpy(),
+                terminated,
+                not terminated,
+                None,
+                asked,
+                0,
+                len(reward),
+            )
             for (obs, action, reward), terminated in zip(parts, state["terminated"], strict=True)
         ]
         self._best, self._newest = whole[: state["best"]], deque(whole[state["best"] :])

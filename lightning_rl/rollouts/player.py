@@ -1,8 +1,8 @@
 """Playing episodes: an episode is a pure function of the policy's parameters and its ``Request``.
 
-A chunk of requests is played in lock-step, with one batched forward pass per step, in this process (``Player``) or in worker
-processes (``Collector``). A matrix product may round differently for another batch size, so chunks have a fixed size: results do
-not depend on the number of workers.
+A chunk of requests is played in lock-step, with one batched forward pass per step, in this process
+(``Player``) or in worker processes (``Collector``). A matrix product may round differently for
+another batch size, so chunks have a fixed size: results do not depend on the number of workers.
 """
 
 from __future__ import annotations
@@ -37,24 +37,32 @@ _MAX_OUTSTANDING = 1000  # chunks queued per worker, so that a whole collection 
 
 
 class UniformActions(Actor):
-    """Uniformly random actions, from uniform noise ``[B, A]`` (continuous) or Gumbel noise (discrete)."""
+    """Uniformly random actions, from uniform noise ``[B, A]`` (continuous) or Gumbel noise
+    (discrete).
+    """
 
     def __init__(self, spec: EnvSpec):
         super().__init__()
         self.continuous, self.noise_size = spec.continuous, spec.action_size
 
     def draw_noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        return rng.random(shape, dtype=np.float32) if self.continuous else Categorical.draw_noise(rng, shape)
+        return (
+            rng.random(shape, dtype=np.float32)
+            if self.continuous
+            else Categorical.draw_noise(rng, shape)
+        )
 
     def act(self, obs: Tensor, command: Tensor | None, noise: Tensor) -> Tensor:
         return 2 * noise - 1 if self.continuous else noise.argmax(-1)
 
 
 def held(noise: FloatArray, keep: Array, before: FloatArray) -> FloatArray:
-    """Noise ``[T, A]`` of which the steps in keep ``[T]`` repeat that of the step before; before ``[A]``: that of the first.
+    """Noise ``[T, A]`` of which the steps in keep ``[T]`` repeat that of the step before; before
+    ``[A]``: that of the first.
 
-    The marginal distribution of each step's noise is unchanged, but successive steps are correlated, so exploration goes in one
-    direction for longer (as with the coloured noise of Eberhard et al. 2023, here for any policy).
+    The marginal distribution of each step's noise is unchanged, but successive steps are
+    correlated, so exploration goes in one direction for longer (as with the coloured noise of
+    Eberhard et al. 2023, here for any policy).
     """
     source = np.maximum.accumulate(np.where(keep, -1, np.arange(len(noise))))
     return np.where(source[:, None] < 0, before, noise[source])
@@ -71,7 +79,9 @@ class ActionNoise:
         self._live = [row for row, request in enumerate(requests) if request.mode != "greedy"]
 
     def at(self, step: int, rows: Array) -> FloatArray:
-        """Noise ``[len(rows), size]`` for time ``step``; zero for greedy requests. Steps must come in order."""
+        """Noise ``[len(rows), size]`` for time ``step``; zero for greedy requests. Steps must
+        come in order.
+        """
         position = step % _NOISE_BLOCK
         if position == 0:
             for row in self._live:
@@ -85,7 +95,9 @@ class ActionNoise:
 
 
 class _ChunkLog:
-    """What happened in a chunk of ``n`` episodes, padded to one length, which grows with the longest."""
+    """What happened in a chunk of ``n`` episodes, padded to one length, which grows with the
+    longest.
+    """
 
     def __init__(self, spec: EnvSpec, requests: Sequence[Request]):
         n, room, first = len(requests), min(spec.horizon, _LOG_STEPS), requests[0].command
@@ -96,7 +108,9 @@ class _ChunkLog:
         self.reward = np.empty((n, room), dtype=np.float32)
         self.terminated, self.truncated = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
         self.length, self.env_steps = np.zeros(n, dtype=np.int64), [0] * n
-        self.command = None if first is None else np.empty((n, room + 1, len(first)), dtype=np.float32)
+        self.command = (
+            None if first is None else np.empty((n, room + 1, len(first)), dtype=np.float32)
+        )
         if self.command is not None:
             self.command[:, 0] = [request.command for request in requests]
 
@@ -104,7 +118,11 @@ class _ChunkLog:
         """Makes room for ``step``."""
         if step < self.reward.shape[1]:
             return
-        self.obs, self.action, self.reward = doubled(self.obs, 1), doubled(self.action, 1), doubled(self.reward, 1)
+        self.obs, self.action, self.reward = (
+            doubled(self.obs, 1),
+            doubled(self.action, 1),
+            doubled(self.reward, 1),
+        )
         self.command = None if self.command is None else doubled(self.command, 1)
 
     def episodes(self, version: int) -> list[Episode]:
@@ -121,24 +139,34 @@ class _ChunkLog:
                 policy_version=version,
                 env_steps=self.env_steps[k],
             )
-            for k, (end, request) in enumerate(zip(self.length.tolist(), self.requests, strict=True))
+            for k, (end, request) in enumerate(
+                zip(self.length.tolist(), self.requests, strict=True)
+            )
         ]
 
 
 class Player(Dataset["list[Episode] | RolloutError"]):
     """Plays chunks of requests in copies of one environment under one policy.
 
-    The global generators are seeded for each chunk, so that environments that draw from them meet the same again.
-    The environments are made on first use, in the process that plays. As a torch dataset, its index is a chunk.
+    The global generators are seeded for each chunk, so that environments that draw from them meet
+    the same again. The environments are made on first use, in the process that plays. As a torch
+    dataset, its index is a chunk.
 
     Args:
         spec: of the environment.
         policy: on the CPU; it may be in shared memory.
-        version: a number ``[]`` that each episode carries, to tell which parameters it was played with.
+        version: a number ``[]`` that each episode carries, to tell which parameters it was played
+            with.
         next_command: how a command changes after a step; None: it stays.
     """
 
-    def __init__(self, spec: EnvSpec, policy: Actor, version: Tensor | None = None, next_command: CommandRule | None = None):
+    def __init__(
+        self,
+        spec: EnvSpec,
+        policy: Actor,
+        version: Tensor | None = None,
+        next_command: CommandRule | None = None,
+    ):
         self.spec, self.policy, self.next_command = spec, policy, next_command
         self.version = torch.zeros((), dtype=torch.int64) if version is None else version
         self._envs: list[Env] = []
@@ -147,7 +175,9 @@ class Player(Dataset["list[Episode] | RolloutError"]):
         return {**self.__dict__, "_envs": []}
 
     def __getitem__(self, chunk: Sequence[Request]) -> list[Episode] | RolloutError:
-        """The episodes of a chunk, or the error that ended it: raised in a worker, it would arrive inside a long traceback."""
+        """The episodes of a chunk, or the error that ended it: raised in a worker, it would
+        arrive inside a long traceback.
+        """
         try:
             return self.play(chunk)
         except UserError as error:
@@ -158,8 +188,10 @@ class Player(Dataset["list[Episode] | RolloutError"]):
         """Plays a chunk.
 
         Args:
-            requests: what to play; either all in mode ``uniform`` or none, either all with a command or none.
-            envs: one environment for each request, e.g. rendering ones; None for those of the player.
+            requests: what to play; either all in mode ``uniform`` or none, either all with a
+                command or none.
+            envs: one environment for each request, e.g. rendering ones; None for those of the
+                player.
 
         Returns:
             The episodes, in the order of the requests.
@@ -171,7 +203,11 @@ class Player(Dataset["list[Episode] | RolloutError"]):
             self._envs.append(rollout_env(self.spec))
         envs = self._envs if envs is None else envs
         actor = UniformActions(self.spec) if requests[0].mode == "uniform" else self.policy
-        log, noise, rule = _ChunkLog(self.spec, requests), ActionNoise(requests, actor), self.next_command
+        log, noise, rule = (
+            _ChunkLog(self.spec, requests),
+            ActionNoise(requests, actor),
+            self.next_command,
+        )
         rows, step, row = np.arange(len(requests)), 0, 0  # rows: the episodes that are not over
         seed_generators(requests[0].seed)  # an environment may draw from them
         try:
@@ -179,40 +215,67 @@ class Player(Dataset["list[Episode] | RolloutError"]):
                 log.obs[row, 0] = envs[row].reset(seed=request.seed % 2**31)[0]
             while rows.size:
                 log.reserve(step)
-                obs, drawn = torch.from_numpy(log.obs[rows, step]), torch.from_numpy(noise.at(step, rows))
+                obs, drawn = (
+                    torch.from_numpy(log.obs[rows, step]),
+                    torch.from_numpy(noise.at(step, rows)),
+                )
                 command = None if log.command is None else log.command[rows, step]
-                actions = actor.act(obs, None if command is None else torch.from_numpy(command), drawn).numpy()
+                actions = actor.act(
+                    obs, None if command is None else torch.from_numpy(command), drawn
+                ).numpy()
                 log.action[rows, step] = actions
-                for row, action in zip(rows.tolist(), actions if self.spec.continuous else actions.tolist(), strict=True):
-                    log.obs[row, step + 1], reward, terminated, truncated, info = envs[row].step(action)
-                    log.reward[row, step], log.terminated[row], log.truncated[row] = reward, terminated, truncated
+                for row, action in zip(
+                    rows.tolist(),
+                    actions if self.spec.continuous else actions.tolist(),
+                    strict=True,
+                ):
+                    log.obs[row, step + 1], reward, terminated, truncated, info = envs[row].step(
+                        action
+                    )
+                    log.reward[row, step], log.terminated[row], log.truncated[row] = (
+                        reward,
+                        terminated,
+                        truncated,
+                    )
                     log.env_steps[row] += info.get(STEPS, 1)  # of a repeated action
                 if log.command is not None and command is not None:
-                    log.command[rows, step + 1] = command if rule is None else rule(command, log.reward[rows, step])
+                    log.command[rows, step + 1] = (
+                        command if rule is None else rule(command, log.reward[rows, step])
+                    )
                 step += 1
                 log.length[rows] = step
                 rows = rows[~(log.terminated[rows] | log.truncated[rows])]
         except RolloutError as error:
-            raise RolloutError(f"{error}; this was {requests[row].name} (request seed {requests[row].seed})") from error
+            raise RolloutError(
+                f"{error}; this was {requests[row].name} (request seed {requests[row].seed})"
+            ) from error
         return log.episodes(int(self.version))
 
 
 class Collector:
-    """Plays collections of requests under a frozen copy of the policy, the behaviour policy, through a torch DataLoader.
+    """Plays collections of requests under a frozen copy of the policy, the behaviour policy,
+    through a torch DataLoader.
 
-    ``start`` copies the parameters and sets the workers going; ``finish`` waits for the episodes. What is done between the two
-    overlaps with the playing. Results do not depend on ``num_workers``.
+    ``start`` copies the parameters and sets the workers going; ``finish`` waits for the episodes.
+    What is done between the two overlaps with the playing. Results do not depend on
+    ``num_workers``.
 
     Args:
         spec: of the environment.
-        policy: the behaviour policy is a copy of it, in evaluation mode: an own network may have dropout or batch norm.
+        policy: the behaviour policy is a copy of it, in evaluation mode: an own network may have
+            dropout or batch norm.
         num_workers: processes that play; with 0 this process does.
         chunk_size: episodes that are played in lock-step; results may depend on it by rounding.
         next_command: how a command changes after a step; None: it stays.
     """
 
     def __init__(
-        self, spec: EnvSpec, policy: Actor, num_workers: int, chunk_size: int, next_command: CommandRule | None = None
+        self,
+        spec: EnvSpec,
+        policy: Actor,
+        num_workers: int,
+        chunk_size: int,
+        next_command: CommandRule | None = None,
     ):
         self.behaviour = copy.deepcopy(policy).cpu().requires_grad_(False).eval()
         self.version = torch.full((), -1, dtype=torch.int64)
@@ -230,7 +293,9 @@ class Collector:
         self._results: Iterator[list[Episode] | RolloutError] | None = None
 
     def _open(self) -> DataLoader[list[Episode] | RolloutError]:
-        atexit.register(self.close)  # before the exit handler of multiprocessing, which sends SIGTERM and waits
+        atexit.register(
+            self.close
+        )  # before the exit handler of multiprocessing, which sends SIGTERM and waits
         return DataLoader(
             self.player,
             sampler=self._chunks,
@@ -239,7 +304,8 @@ class Collector:
             persistent_workers=self.num_workers > 0,
             prefetch_factor=_MAX_OUTSTANDING if self.num_workers else None,
             worker_init_fn=begin_worker,
-            generator=torch.Generator(),  # or each collection would draw from torch's global generator
+            # or each collection would draw from torch's global generator
+            generator=torch.Generator(),
         )
 
     @property
@@ -253,7 +319,9 @@ class Collector:
         return [request.name for chunk in self._chunks[self._finished :] for request in chunk]
 
     def start(self, requests: Sequence[Request], policy: dict[str, Tensor], version: int) -> None:
-        """Begins to play ``requests`` under the parameters ``policy`` (a state dict), stamped ``version``."""
+        """Begins to play ``requests`` under the parameters ``policy`` (a state dict), stamped
+        ``version``.
+        """
         if self.busy:
             raise RuntimeError("a collection is already under way; call finish() or close() first")
         self.behaviour.load_state_dict(policy)
@@ -283,7 +351,9 @@ class Collector:
         self._results = None
         return episodes
 
-    def collect(self, requests: Sequence[Request], policy: dict[str, Tensor], version: int) -> list[Episode]:
+    def collect(
+        self, requests: Sequence[Request], policy: dict[str, Tensor], version: int
+    ) -> list[Episode]:
         """``start`` and ``finish``."""
         self.start(requests, policy, version)
         return self.finish()
@@ -292,13 +362,18 @@ class Collector:
         """Stops the workers until the next ``start``; a collection under way is thrown away."""
         iterator: Any = getattr(self._loader, "_iterator", None)
         workers = getattr(iterator, "_workers", ())
-        if workers and self.busy:  # they would go on to the end of their chunks, or are in a step that does not return
-            cast(Any, signal_handling)._remove_worker_pids(id(iterator))  # or torch would report that they have died
+        if (
+            workers and self.busy
+        ):  # they would go on to the end of their chunks, or are in a step that does not return
+            cast(Any, signal_handling)._remove_worker_pids(
+                id(iterator)
+            )  # or torch would report that they have died
             iterator._worker_pids_set = False
             for worker in workers:
                 worker.kill()
         self._results = None
         if workers:
-            iterator._shutdown_workers()  # torch does this when the iterator dies, but a traceback may keep it alive
+            # torch does this when the iterator dies, but a traceback may keep it alive
+            iterator._shutdown_workers()
         self._loader = None
         atexit.unregister(self.close)

@@ -25,7 +25,15 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import is_foreign, is_recorded, remove
 from lightning_rl.core.lines import say
 from lightning_rl.core.seeding import kept_generators
-from lightning_rl.core.stopping import EPOCH_S, LEAVE_S, REPEATED_S, SIGNALS, Stopped, after, give_back
+from lightning_rl.core.stopping import (
+    EPOCH_S,
+    LEAVE_S,
+    REPEATED_S,
+    SIGNALS,
+    Stopped,
+    after,
+    give_back,
+)
 from lightning_rl.core.types import ActionMode, Episode, Request
 from lightning_rl.envs.films import Story, filming_env
 from lightning_rl.envs.gym import Env
@@ -41,14 +49,17 @@ RETURNS = {
     "eval": "eval/return_mean",
     "greedy": "eval_greedy/return_mean",
 }
-"""The scalars that the progress bar shows, by their labels there: of training first, then of the last evaluation."""
+"""The scalars that the progress bar shows, by their labels there: of training first, then of the
+last evaluation.
+"""
 
 
 class StopOnSignal(Callback):
-    """Finishes the epoch, so that ``last.ckpt`` is exact, then stops. A second signal leaves at once, as does an epoch that takes
-    too long.
+    """Finishes the epoch, so that ``last.ckpt`` is exact, then stops. A second signal leaves at
+    once, as does an epoch that takes too long.
 
-    folders: of the runs, whose state is written if the process does not get out of what it is at; signal: its number, or 0.
+    folders: of the runs, whose state is written if the process does not get out of what it is at;
+    signal: its number, or 0.
     """
 
     def __init__(self, folders: Sequence[Path] = ()) -> None:
@@ -74,7 +85,10 @@ class StopOnSignal(Callback):
             return
         self.signal, self._since = number, now
         self._timers = [after(EPOCH_S, os.kill, os.getpid(), number), after(LEAVE_S, self._end)]
-        what = f"finishing this epoch and writing last.ckpt, for {EPOCH_S:.0f} seconds at most; once more to leave at once"
+        what = (
+            f"finishing this epoch and writing last.ckpt, for {EPOCH_S:.0f} seconds at most; "
+            "once more to leave at once"
+        )
         say("", f"{signal.Signals(number).name}: {what}", error=True)
 
     def _end(self) -> None:
@@ -96,38 +110,51 @@ class StopOnSignal(Callback):
         self._before, self._timers = {}, []
 
 
-BUDGETS = {"max_env_steps": "environment steps", "max_episodes": "training episodes", "max_epochs": "epochs"}
+BUDGETS = {
+    "max_env_steps": "environment steps",
+    "max_episodes": "training episodes",
+    "max_epochs": "epochs",
+}
 """Keys of budgets, and what they are called on an axis."""
 
 
 class StopAtBudget(Callback):
-    """Stops after the epoch in which so much of one of ``BUDGETS`` is done; that epoch is evaluated.
+    """Stops after the epoch in which so much of one of ``BUDGETS`` is done; that epoch is
+    evaluated.
 
-    Methods that can stop within an epoch make the last one of ``max_env_steps`` shorter; others end with the collection that
-    reaches the budget.
+    Methods that can stop within an epoch make the last one of ``max_env_steps`` shorter; others end
+    with the collection that reaches the budget.
     """
 
     def __init__(self, key: str, budget: int):
         self.key, self.budget = key, budget
 
     def _stop_if_spent(self, trainer: Trainer, method: Any, epochs: int) -> None:
-        done = {"max_env_steps": method.env_steps, "max_episodes": method.episodes, "max_epochs": epochs}
+        done = {
+            "max_env_steps": method.env_steps,
+            "max_episodes": method.episodes,
+            "max_epochs": epochs,
+        }
         if int(done[self.key]) >= self.budget:
             trainer.should_stop = True
 
     def on_train_start(self, trainer: Trainer, pl_module: Any) -> None:
-        self._stop_if_spent(trainer, pl_module, trainer.current_epoch)  # resumed with nothing left to do
+        self._stop_if_spent(
+            trainer, pl_module, trainer.current_epoch
+        )  # resumed with nothing left to do
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: Any, *args: Any) -> None:
         self._stop_if_spent(trainer, pl_module, trainer.current_epoch + 1)
 
 
 class StopAtReturn(Callback):
-    """Stops once the mean evaluation return has been ``target`` or more in so many evaluations in a row.
+    """Stops once the mean evaluation return has been ``target`` or more in so many evaluations in a
+    row.
 
     Args:
         target: of the method's ``monitor``; None: the run is not stopped by its return.
-        evaluations: how many in a row; a lower one between them starts the count anew. A resumed run goes on counting.
+        evaluations: how many in a row; a lower one between them starts the count anew. A resumed
+            run goes on counting.
     """
 
     def __init__(self, target: float | None, evaluations: int = 1):
@@ -145,7 +172,11 @@ class StopAtReturn(Callback):
     def on_validation_end(self, trainer: Trainer, pl_module: Any) -> None:
         if self.target is None:
             return
-        self.in_a_row = self.in_a_row + 1 if float(trainer.callback_metrics[pl_module.monitor]) >= self.target else 0
+        self.in_a_row = (
+            self.in_a_row + 1
+            if float(trainer.callback_metrics[pl_module.monitor]) >= self.target
+            else 0
+        )
         if self.reached:
             trainer.should_stop = True
 
@@ -162,10 +193,19 @@ class StopAtReturn(Callback):
 
 
 class RunProgress(Callback):
-    """Steps per second, last returns and the time left, by whichever budget ends first; max_episodes: of each seed."""
+    """Steps per second, last returns and the time left, by whichever budget ends first;
+    max_episodes: of each seed.
+    """
 
-    def __init__(self, name: str, max_epochs: int, max_env_steps: int | None, max_episodes: int | None = None):
-        self.name, self.max_epochs, self.max_env_steps, self.max_episodes = name, max_epochs, max_env_steps, max_episodes
+    def __init__(
+        self, name: str, max_epochs: int, max_env_steps: int | None, max_episodes: int | None = None
+    ):
+        self.name, self.max_epochs, self.max_env_steps, self.max_episodes = (
+            name,
+            max_epochs,
+            max_env_steps,
+            max_episodes,
+        )
         self._bar: ProgressBar | None = None
         self._started = time.monotonic()
         self._steps_at_start = 0
@@ -179,7 +219,9 @@ class RunProgress(Callback):
     def on_train_start(self, trainer: Trainer, pl_module: Any) -> None:
         self._started = time.monotonic()
         self._steps_at_start = int(pl_module.env_steps)
-        epoch = 1 / self.max_epochs if self.max_env_steps is None and self.max_episodes is None else 0.0
+        epoch = (
+            1 / self.max_epochs if self.max_env_steps is None and self.max_episodes is None else 0.0
+        )
         share = self.share(trainer.current_epoch, self._steps_at_start, float(pl_module.episodes))
         self._bar = ProgressBar(self.name, share, epoch)
 
@@ -208,11 +250,16 @@ class RunProgress(Callback):
 def last_returns(scalars: Mapping[str, float]) -> list[str]:
     """What was obtained last, e.g. ``rollout 12.3`` and ``eval 14.0``."""
     found = [(word, scalars[tag]) for word, tag in RETURNS.items() if tag in scalars]
-    return [f"{word} {value:.1f}" if abs(value) >= 10 else f"{word} {value:.2f}" for word, value in found]
+    return [
+        f"{word} {value:.1f}" if abs(value) >= 10 else f"{word} {value:.2f}"
+        for word, value in found
+    ]
 
 
 class Recorder(Callback):
-    """Every ``interval`` epochs, films one sampled and one greedy episode to ``recordings/epoch_<k>/<mode>.mp4``."""
+    """Every ``interval`` epochs, films one sampled and one greedy episode to
+    ``recordings/epoch_<k>/<mode>.mp4``.
+    """
 
     def __init__(self, run_dir: Path, interval: int):
         self.run_dir, self.interval = run_dir, interval
@@ -232,13 +279,20 @@ class Recorder(Callback):
             (request,) = evaluation_requests(pl_module.seed, "recording", epoch, 1, command, mode)
             path = self.run_dir / "recordings" / f"epoch_{epoch}" / f"{mode}.mp4"
             if is_foreign(path):  # no reason to end a run
-                warnings.warn(f"epoch {epoch} is not recorded: '{path}' was not written by this run", stacklevel=2)
+                warnings.warn(
+                    f"epoch {epoch} is not recorded: '{path}' was not written by this run",
+                    stacklevel=2,
+                )
                 continue
             pl_module.count_evaluation(record_episode(pl_module, request, path).env_steps)
 
 
-def record_episode(method: Method, request: Request, path: Path, asked: str | None = None) -> Episode:
-    """Plays ``request`` on a rendering environment and writes the film to ``path`` (mp4); asked: see ``Story``."""
+def record_episode(
+    method: Method, request: Request, path: Path, asked: str | None = None
+) -> Episode:
+    """Plays ``request`` on a rendering environment and writes the film to ``path`` (mp4); asked:
+    see ``Story``.
+    """
     with filming_env(method.spec, path, story_of(method, request, asked)) as env:
         return play_filmed(method, request, env)
 
@@ -249,15 +303,21 @@ def story_of(method: Method, request: Request, asked: str | None = None) -> Stor
 
 
 def play_filmed(method: Method, request: Request, env: Env) -> Episode:
-    """The episode of a request in an environment of its own; played as a ``Collector`` does, by a copy in evaluation mode."""
+    """The episode of a request in an environment of its own; played as a ``Collector`` does, by
+    a copy in evaluation mode.
+    """
     policy = copy.deepcopy(method.policy).cpu().eval()
     with kept_generators():
-        (episode,) = Player(method.spec, policy, next_command=method.command_rule()).play([request], [env])
+        (episode,) = Player(method.spec, policy, next_command=method.command_rule()).play(
+            [request], [env]
+        )
     return episode
 
 
 class LastCheckpoint(Checkpoint):
-    """Writes ``last.ckpt``, all that resuming needs, every ``interval`` epochs and when the run stops."""
+    """Writes ``last.ckpt``, all that resuming needs, every ``interval`` epochs and when the run
+    stops.
+    """
 
     def __init__(self, run_dir: Path, interval: int):
         self.path, self.interval = run_dir / LAST, interval
@@ -269,15 +329,19 @@ class LastCheckpoint(Checkpoint):
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         done = trainer.current_epoch + 1
         if done % self.interval == 0 or done == trainer.max_epochs or trainer.should_stop:
-            trainer.save_checkpoint(self.path, False)  # not the weights alone; said, or Lightning logs that it was not
+            trainer.save_checkpoint(
+                self.path, False
+            )  # not the weights alone; said, or Lightning logs that it was not
             self.epochs = done
 
 
 class BestCheckpoint(Checkpoint):
-    """Keeps the weights of the best evaluation return, of the method's ``monitor``, one small file in each of ``folders``.
+    """Keeps the weights of the best evaluation return, of the method's ``monitor``, one small file
+    in each of ``folders``.
 
-    Lightning's ModelCheckpoint trusts the paths in a checkpoint, and removes the files there. Here each file holds its score, and
-    only files that this run has written are removed. So a run may be moved.
+    Lightning's ModelCheckpoint trusts the paths in a checkpoint, and removes the files there. Here
+    each file holds its score, and only files that this run has written are removed. So a run may be
+    moved.
     """
 
     def __init__(self, folders: Sequence[Path]):
@@ -288,7 +352,9 @@ class BestCheckpoint(Checkpoint):
 
     def on_fit_start(self, trainer: Trainer, pl_module: Any) -> None:
         found = [scores(folder, pl_module.monitor) for folder in self.folders]
-        self._scores = {name: max(each.get(name, -math.inf) for each in found) for name in set().union(*found)}
+        self._scores = {
+            name: max(each.get(name, -math.inf) for each in found) for name in set().union(*found)
+        }
         common = set.intersection(*(set(each) for each in found))
         if trainer.ckpt_path is not None and common:
             best = max(common, key=lambda name: found[0][name])
@@ -300,13 +366,17 @@ class BestCheckpoint(Checkpoint):
         if score > self.score:
             name = self._free_name(epoch)
             named = {pl_module.monitor: score}
-            trainer.save_checkpoint(self.folders[0] / name, weights_only=True, storage_options=named)
+            trainer.save_checkpoint(
+                self.folders[0] / name, weights_only=True, storage_options=named
+            )
             self.score = score
             self._scores[name] = score
             self._keep(name, epoch)
 
     def _free_name(self, epoch: int) -> str:
-        """The name of a checkpoint of the epoch; ``epoch=7-v1.ckpt`` where a file of the user has the first one."""
+        """The name of a checkpoint of the epoch; ``epoch=7-v1.ckpt`` where a file of the user
+        has the first one.
+        """
         name = f"epoch={epoch}.ckpt"
         version = 0
         while any(is_foreign(folder / name) for folder in self.folders):
@@ -315,7 +385,9 @@ class BestCheckpoint(Checkpoint):
         return name
 
     def _keep(self, best: str, until: float) -> None:
-        """Removes the others that are no better, up to an epoch: an attempt that began anew comes to later ones again."""
+        """Removes the others that are no better, up to an epoch: an attempt that began anew
+        comes to later ones again.
+        """
         for name, score in list(self._scores.items()):
             if name == best or score > self.score or _epoch(name) > until:
                 continue

@@ -46,25 +46,36 @@ def _is_plain(content: Any) -> bool:
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
-    """Files that are always whole. ``storage_options`` are plain data that goes into the file, too."""
+    """Files that are always whole. ``storage_options`` are plain data that goes into the file,
+    too.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self._checked: CheckedCheckpoint | None = None
 
-    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None) -> None:
-        for name, state in (checkpoint.get("callbacks") or {}).items():  # or nobody could read the file
+    def save_checkpoint(
+        self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None
+    ) -> None:
+        for name, state in (
+            checkpoint.get("callbacks") or {}
+        ).items():  # or nobody could read the file
             if not _is_plain(state):
                 known = "text, numbers and tensors, e.g. float(...), str(...)"
-                raise UserError(f"callback {callback_name(name)}: its state_dict is no plain data; give {known}")
+                raise UserError(
+                    f"callback {callback_name(name)}: its state_dict is no plain data; give {known}"
+                )
         write_plain(Path(path), {**checkpoint, **(storage_options or {})})
 
     def read(self, path: Path) -> dict[str, Any]:
         """The checkpoint of a run."""
         return read_checkpoint(path)
 
-    def resume(self, path: Path, method: Method, data: Rollouts, callbacks: Sequence[Callback] = ()) -> None:
-        """Restores the data from the checkpoint at ``path`` and keeps the rest for Lightning to load.
+    def resume(
+        self, path: Path, method: Method, data: Rollouts, callbacks: Sequence[Callback] = ()
+    ) -> None:
+        """Restores the data from the checkpoint at ``path`` and keeps the rest for Lightning to
+        load.
 
         Raises:
             UserError: before any of it is used, where it is not whole or not of this method.
@@ -72,13 +83,25 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         content = check_resumable(self.read(path), path, method, data, callbacks)
         try:
             data.load_state_dict(content.pop(data_key(data), {}))
-        except (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        except (
+            ArithmeticError,
+            AssertionError,
+            LookupError,
+            RuntimeError,
+            TypeError,
+            ValueError,
+        ) as error:
             reason = shorten(str(error) or type(error).__name__, 200)
-            raise UserError(f"checkpoint '{path}': its data cannot be restored ({reason}); {ANOTHER}") from error
+            raise UserError(
+                f"checkpoint '{path}': its data cannot be restored ({reason}); {ANOTHER}"
+            ) from error
         self._checked = content
 
     def load_checkpoint(
-        self, path: Any, map_location: Callable[..., Any] | None = None, weights_only: bool | None = True
+        self,
+        path: Any,
+        map_location: Callable[..., Any] | None = None,
+        weights_only: bool | None = True,
     ) -> dict[str, Any]:
         content, self._checked = self._checked, None
         return self.read(Path(path)) if content is None else content
@@ -88,44 +111,86 @@ class AtomicCheckpointIO(TorchCheckpointIO):
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """The checkpoint at ``path`` on the CPU; UserError if it is missing, damaged, foreign or not plain data.
+    """The checkpoint at ``path`` on the CPU; UserError if it is missing, damaged, foreign or not
+    plain data.
 
-    Its ``hyper_parameters`` and ``epoch`` are checked, and ``state_dict`` is there; what that holds is not checked yet.
+    Its ``hyper_parameters`` and ``epoch`` are checked, and ``state_dict`` is there; what that holds
+    is not checked yet.
     """
     checkpoint = read_plain(path, "checkpoint", "give the path of a last.ckpt or epoch=<k>.ckpt")
     if isinstance(checkpoint, dict) and checkpoint.get("format") == FORMAT:
-        raise UserError(f"'{path}' is a proxy, not an agent; lightning-rl proxies transfer (clones for SD) trains agents on it")
-    if not isinstance(checkpoint, dict) or not {"hyper_parameters", "state_dict"} <= checkpoint.keys():
-        raise UserError(f"checkpoint '{path}' was not written by lightning_rl: it lacks hyper_parameters; use another")
-    if isinstance(checkpoint["hyper_parameters"], dict) and "hparams" in checkpoint["hyper_parameters"]:
-        raise UserError(f"checkpoint '{path}' is of a version before 0.2, which this version cannot read; {ANOTHER}")
+        raise UserError(
+            f"'{path}' is a proxy, not an agent; lightning-rl proxies transfer (clones for SD) "
+            "trains agents on it"
+        )
+    if (
+        not isinstance(checkpoint, dict)
+        or not {"hyper_parameters", "state_dict"} <= checkpoint.keys()
+    ):
+        raise UserError(
+            f"checkpoint '{path}' was not written by lightning_rl: it lacks hyper_parameters; use "
+            "another"
+        )
+    if (
+        isinstance(checkpoint["hyper_parameters"], dict)
+        and "hparams" in checkpoint["hyper_parameters"]
+    ):
+        raise UserError(
+            f"checkpoint '{path}' is of a version before 0.2, which this version cannot read; "
+            f"{ANOTHER}"
+        )
     require(checkpoint["hyper_parameters"], HPARAMS, path, ANOTHER, "hyper_parameters")
-    require({key: checkpoint[key] for key in ("epoch",) if key in checkpoint}, {"epoch": Optional(Count())}, path, ANOTHER)
+    require(
+        {key: checkpoint[key] for key in ("epoch",) if key in checkpoint},
+        {"epoch": Optional(Count())},
+        path,
+        ANOTHER,
+    )
     return dict(checkpoint)
 
 
 def load_weights(method: Method, path: Path) -> None:
-    """Loads the policy of a checkpoint of the same method and environment; counters and optimizers start anew."""
+    """Loads the policy of a checkpoint of the same method and environment; counters and
+    optimizers start anew.
+    """
     if not method.reloadable:
-        raise UserError(f"--reload: a {type(method).__name__} cannot start from weights alone; leave it out")
+        raise UserError(
+            f"--reload: a {type(method).__name__} cannot start from weights alone; leave it out"
+        )
     checkpoint = read_checkpoint(path)
     for key in ("implementation", "gamename"):
         found, needed = checkpoint["hyper_parameters"][key], method.hparams[key]
         if found != needed:
-            raise UserError(f"--reload '{path}': its {key} is '{found}', this run's is '{needed}'; they must match")
+            raise UserError(
+                f"--reload '{path}': its {key} is '{found}', this run's is '{needed}'; they must "
+                "match"
+            )
     box = checkpoint["hyper_parameters"].get("action_box")
     if (reason := other_box(box, method.hparams.get("action_box"), method.gamename)) is not None:
         raise UserError(f"--reload '{path}': {reason}")
     require_given(checkpoint["hyper_parameters"], method.own_networks, path, (method.policy_name,))
     prefix = f"{method.policy_name}."
-    require_weights(checkpoint["state_dict"], method, path, "use another, or the config that it was trained with", prefix)
+    require_weights(
+        checkpoint["state_dict"],
+        method,
+        path,
+        "use another, or the config that it was trained with",
+        prefix,
+    )
     weights = checkpoint["state_dict"]
-    method.adopt({name.removeprefix(prefix): value for name, value in weights.items() if name.startswith(prefix)})
+    method.adopt(
+        {
+            name.removeprefix(prefix): value
+            for name, value in weights.items()
+            if name.startswith(prefix)
+        }
+    )
 
 
-# Checkpoints of several seeds are written all or not at all: each seed's file is first written whole under the name
-# ``next_to`` it, then all are renamed. So there is always a newest epoch that all seeds have, under the one name or the
-# other, and each file under its own name is an ordinary checkpoint of one seed.
+# Checkpoints of several seeds are written all or not at all: each seed's file is first written
+# whole under the name ``next_to`` it, then all are renamed. So there is always a newest epoch that
+# all seeds have, under the one name or the other, and each file under its own name is an ordinary
+# checkpoint of one seed.
 _PENDING = ".next"
 
 
@@ -149,20 +214,31 @@ def write_together(paths: Sequence[Path], contents: Iterable[Any]) -> None:
 
 
 def committed(paths: Sequence[Path]) -> list[Path]:
-    """The files that hold the newest epoch that all seeds have; ``paths`` themselves where nothing waits or nothing is common."""
+    """The files that hold the newest epoch that all seeds have; ``paths`` themselves where
+    nothing waits or nothing is common.
+    """
     if not any(is_recorded(next_to(path)) for path in paths):
         return list(paths)
-    found = [{_epoch(file): file for file in (path, next_to(path)) if is_recorded(file)} for path in paths]
+    found = [
+        {_epoch(file): file for file in (path, next_to(path)) if is_recorded(file)}
+        for path in paths
+    ]
     common = set.intersection(*(set(files) for files in found))
     return [files[max(common)] for files in found] if common else list(paths)
 
 
 def settle(folders: Sequence[Path]) -> None:
-    """Ends what a kill has interrupted: gives the committed files their names, and removes those that were not committed.
+    """Ends what a kill has interrupted: gives the committed files their names, and removes those
+    that were not committed.
 
     The folders of the seeds are those of this process.
     """
-    waiting = {path.name for folder in folders for path in folder.glob(f".*.ckpt{_PENDING}") if is_recorded(path)}
+    waiting = {
+        path.name
+        for folder in folders
+        for path in folder.glob(f".*.ckpt{_PENDING}")
+        if is_recorded(path)
+    }
     for name in sorted(waiting):
         paths = [folder / name.removeprefix(".").removesuffix(_PENDING) for folder in folders]
         for path, file in zip(paths, committed(paths), strict=True):

@@ -15,7 +15,11 @@ from lightning_rl.methods.registry import implementation
 
 _NUMBER = 4  # bytes
 _COPIES = 4  # of a weight: itself, its gradient, two moments
-_INDEX = 8 * 4  # bytes: a whole number, for up to four times the updates where an epoch has more steps than asked for
+_INDEX = (
+    8 * 4
+    # bytes: a whole number, for up to four times the updates where an epoch has more steps than
+    # asked for
+)
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 
@@ -44,7 +48,10 @@ def footprint(config: MethodConfig, spec: EnvSpec) -> dict[str, int]:
 
 def inner_configs(config: MethodConfig) -> list[MethodConfig]:
     """The configs of the agents that a search trains on its proxies; none for other methods."""
-    return [implementation(name).Config(**keys) for name, keys in (getattr(config, "agent", None) or {}).items()]
+    return [
+        implementation(name).Config(**keys)
+        for name, keys in (getattr(config, "agent", None) or {}).items()
+    ]
 
 
 def memory() -> int:
@@ -58,13 +65,16 @@ def memory() -> int:
 
 
 def require_memory(config: MethodConfig, spec: EnvSpec, seeds: int) -> None:
-    """UserError, naming the keys that ask for most, where the run takes more memory than there is."""
+    """UserError, naming the keys that ask for most, where the run takes more memory than there
+    is.
+    """
     needed = footprint(config, spec)
     total, there = seeds * sum(needed.values()), memory()
     if total > there:
         most = sorted(needed, key=lambda key: needed[key], reverse=True)[:2]
         asked = " and ".join(f"{key} {shown(getattr(config, key, None))}" for key in most)
         raise UserError(
-            f"{asked}: with {seeds} seed(s) the run would take about {total / 1e9:,.1f} GB of memory, of {there / 1e9:,.1f} GB "
+            f"{asked}: with {seeds} seed(s) the run would take about {total / 1e9:,.1f} GB of "
+            f"memory, of {there / 1e9:,.1f} GB "
             "here; make them smaller"
         )

@@ -11,7 +11,14 @@ import numpy as np
 import torch
 from torch import nn
 
-from lightning_rl.core.checks import EPISODE_SEED, check_weights, one_number, truth, user_path, whole_number
+from lightning_rl.core.checks import (
+    EPISODE_SEED,
+    check_weights,
+    one_number,
+    truth,
+    user_path,
+    whole_number,
+)
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import WHOLE, did_you_mean, shorten, shown, within
 from lightning_rl.core.modules import from_file
@@ -31,14 +38,17 @@ if TYPE_CHECKING:
 
 ACTING_ONLY = "acting_only"
 TRAINING_ONLY = ("learner.", "critic.", "agent.")
-"""Prefixes of weights that acting does not need; checkpoints with the key ``acting_only`` have none of them."""
+"""Prefixes of weights that acting does not need; checkpoints with the key ``acting_only`` have
+none of them.
+"""
 _NO_NUMBERS = "obs is no array of numbers; give what env.reset()[0] or env.step(action)[0] is"
 Command = tuple[float, ...] | None
 """Values in the order of ``method.command_names``; None: the policy takes none."""
 
 
 def load_method(path: Path, networks: Mapping[str, nn.Module] | None = None) -> Method:
-    """The method of a checkpoint in evaluation mode, with its weights and counters; of a run directory that of its last one.
+    """The method of a checkpoint in evaluation mode, with its weights and counters; of a run
+    directory that of its last one.
 
     networks: those that a user gave to the training, by name.
     """
@@ -53,14 +63,31 @@ def load_method(path: Path, networks: Mapping[str, nn.Module] | None = None) -> 
         raise UserError(f"checkpoint '{path}': {error}") from error
     require_given(hparams, networks or (), path)
     hparams["networks"] = networks
-    own = {cls.network_names.get(name) for name in networks or ()}  # keys of ours that are not built
+    own = {
+        cls.network_names.get(name) for name in networks or ()
+    }  # keys of ours that are not built
     require_stored({key: value for key, value in hparams["config"].items() if key not in own}, path)
     try:
         with from_file():
             method = cls(**hparams)
-    except (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, UserError, ValueError) as error:
-        reason = str(error) if isinstance(error, UserError) else shorten(f"{type(error).__name__}: {error}", 200)
-        raise UserError(f"checkpoint '{path}' does not fit this version's {hparams['implementation']}: {reason}") from error
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        MemoryError,
+        RuntimeError,
+        TypeError,
+        UserError,
+        ValueError,
+    ) as error:
+        reason = (
+            str(error)
+            if isinstance(error, UserError)
+            else shorten(f"{type(error).__name__}: {error}", 200)
+        )
+        raise UserError(
+            f"checkpoint '{path}' does not fit this version's {hparams['implementation']}: {reason}"
+        ) from error
     absent = TRAINING_ONLY if checkpoint.get(ACTING_ONLY) is True else ()
     remedy = "use another, or give the networks that it was trained with (networks={...})"
     require_weights(checkpoint["state_dict"], method, path, remedy, without=absent)
@@ -69,23 +96,45 @@ def load_method(path: Path, networks: Mapping[str, nn.Module] | None = None) -> 
 
 
 def acting_checkpoint(path: Path) -> dict[str, Any]:
-    """The part of a checkpoint that acting needs: without optimizers, episodes, and networks that only training uses."""
+    """The part of a checkpoint that acting needs: without optimizers, episodes, and networks
+    that only training uses.
+    """
     checkpoint = read_checkpoint(path)
-    kept = {name: value for name, value in checkpoint["state_dict"].items() if not name.startswith(TRAINING_ONLY)}
+    kept = {
+        name: value
+        for name, value in checkpoint["state_dict"].items()
+        if not name.startswith(TRAINING_ONLY)
+    }
     about = {key: checkpoint[key] for key in ("epoch", "hyper_parameters")}
-    return {**about, "state_dict": {name: value.clone() for name, value in kept.items()}, ACTING_ONLY: True}
+    return {
+        **about,
+        "state_dict": {name: value.clone() for name, value in kept.items()},
+        ACTING_ONLY: True,
+    }
 
 
 def asked_names(method: Method) -> tuple[str, ...]:
-    """What a command may be given by: the method's own names, and ``return`` of a calibrated policy."""
+    """What a command may be given by: the method's own names, and ``return`` of a calibrated
+    policy.
+    """
     calibrated = () if method.calibrated() is None else ("return",)
     return tuple(dict.fromkeys((*method.command_names, *calibrated)))
 
 
 def unknown_name(name: str, known: Sequence[str]) -> str:
-    """What is wrong with a value of a command that a policy of the names ``known`` does not know, with the remedy."""
-    remedy = did_you_mean(name, known, "this checkpoint knows") if known else "its policy takes no command"
-    hint = "; it can be asked for returns after eval CKPT --calibrate" if name == "return" and known else ""
+    """What is wrong with a value of a command that a policy of the names ``known`` does not
+    know, with the remedy.
+    """
+    remedy = (
+        did_you_mean(name, known, "this checkpoint knows")
+        if known
+        else "its policy takes no command"
+    )
+    hint = (
+        "; it can be asked for returns after eval CKPT --calibrate"
+        if name == "return" and known
+        else ""
+    )
     return f"unknown name '{shorten(name)}'; {remedy}{hint}"
 
 
@@ -94,7 +143,11 @@ def full_command(method: Method, given: Mapping[str, float]) -> Command:
 
     Of a calibrated policy ``{"return": 150}`` is the command that obtains that return on average.
     """
-    numbers = {name: one_number(value) for name, value in given.items()} if isinstance(given, Mapping) else {"": None}
+    numbers = (
+        {name: one_number(value) for name, value in given.items()}
+        if isinstance(given, Mapping)
+        else {"": None}
+    )
     if not all(isinstance(name, str) and number is not None for name, number in numbers.items()):
         raise UserError(f"command {shown(given)}: give numbers by name, e.g. {{'return': 150}}")
     given = cast(dict[str, float], numbers)
@@ -107,14 +160,18 @@ def full_command(method: Method, given: Mapping[str, float]) -> Command:
         low, high = calibration.limits
         if not low <= given["return"] <= high:
             asked = f"command return={given['return']:g}"
-            raise UserError(f"{asked}: this policy obtains {within(low, high)} on average; ask for one of these")
+            raise UserError(
+                f"{asked}: this policy obtains {within(low, high)} on average; ask for one of these"
+            )
         first, guidance = calibration.command(given["return"])
         return (first, *list(values.values())[1:], guidance)
     for name, value in given.items():
         if not abs(value) <= WHOLE:
             seen = method.command_limits() if name == method.command_names[0] else None
             remedy = f"e.g. {name}=100" if seen is None else f"training saw {within(*seen)}"
-            raise UserError(f"command {name}={shown(value)}: it is not within {-WHOLE:,} .. {WHOLE:,}; {remedy}")
+            raise UserError(
+                f"command {name}={shown(value)}: it is not within {-WHOLE:,} .. {WHOLE:,}; {remedy}"
+            )
     if unasked := given.keys() - values.keys():
         raise UserError(f"command: {min(unasked)} goes without {', '.join(values)}; leave one out")
     return tuple({**values, **given}.values()) or None
@@ -123,9 +180,11 @@ def full_command(method: Method, given: Mapping[str, float]) -> Command:
 class LoadedAgent:
     """A trained policy that acts in its environment, one episode after another.
 
-    The environment is ``lightning_rl.make_env(agent.gamename)``, the one that ``gymnasium.make`` makes, or another with the same
-    spaces: observations are its own or flattened, actions are those of its own ``action_space``. For an agent that repeats its
-    actions (``agent.method.spec.repeat``) it is ``make_env(agent.method.spec)``.
+    The environment is ``lightning_rl.make_env(agent.gamename)``, the one that ``gymnasium.make``
+    makes, or another with the same
+    spaces: observations are its own or flattened, actions are those of its own ``action_space``.
+    For an agent that repeats its actions (``agent.method.spec.repeat``) it is
+    ``make_env(agent.method.spec)``.
 
     Example::
 
@@ -144,8 +203,14 @@ class LoadedAgent:
 
     def __init__(self, method: Method):
         if not isinstance(method, Method):
-            raise UserError(f"LoadedAgent({shown(method)}): give a method; lightning_rl.load takes checkpoints")
-        self.method, self.gamename, self.command_names = method, method.gamename, method.command_names
+            raise UserError(
+                f"LoadedAgent({shown(method)}): give a method; lightning_rl.load takes checkpoints"
+            )
+        self.method, self.gamename, self.command_names = (
+            method,
+            method.gamename,
+            method.command_names,
+        )
         spec = method.spec
         assert spec.observation_space is not None
         assert spec.action_space is not None
@@ -155,25 +220,42 @@ class LoadedAgent:
         self.reset()
 
     def __repr__(self) -> str:
-        takes = f"commands {', '.join(asked_names(self.method))}" if self.command_names else "no command"
-        return f"LoadedAgent({self.method.implementation} on {self.gamename}, actions {self._own_action.space}, {takes})"
+        takes = (
+            f"commands {', '.join(asked_names(self.method))}"
+            if self.command_names
+            else "no command"
+        )
+        return (
+            f"LoadedAgent({self.method.implementation} on {self.gamename}, actions "
+            f"{self._own_action.space}, {takes})"
+        )
 
-    def reset(self, command: Mapping[str, float] | None = None, *, seed: int | None = None, greedy: bool | None = None) -> None:
+    def reset(
+        self,
+        command: Mapping[str, float] | None = None,
+        *,
+        seed: int | None = None,
+        greedy: bool | None = None,
+    ) -> None:
         """Begins an episode.
 
         Args:
-            command: what is asked of the policy, by name, e.g. ``{"return": 150}``; values that are left out are those that the
-                training ended with.
-            seed: of the actions; None: another one for each episode. An episode is a function of the environment's seed and this.
-            greedy: take the most likely action instead of drawing one; None: as the method's policies are meant to play,
-                greedily where drawing is for exploration alone (model-based, agents of proxies), else drawn.
+            command: what is asked of the policy, by name, e.g. ``{"return": 150}``; values that are
+                left out are those that the training ended with.
+            seed: of the actions; None: another one for each episode. An episode is a function of
+                the environment's seed and this.
+            greedy: take the most likely action instead of drawing one; None: as the method's
+                policies are meant to play, greedily where drawing is for exploration alone
+                (model-based, agents of proxies), else drawn.
 
         Raises:
             UserError: a command that the policy does not know, or weights that are not float32.
         """
         check_weights(self.method)
         values = full_command(self.method, {} if command is None else command)
-        self._command: FloatArray | None = None if values is None else np.array([values], dtype=np.float32)
+        self._command: FloatArray | None = (
+            None if values is None else np.array([values], dtype=np.float32)
+        )
         number = self._episodes if seed is None else whole_number("seed", seed, 0, EPISODE_SEED)
         mode: ActionMode = self.method.plays
         if greedy is not None:
@@ -186,8 +268,10 @@ class LoadedAgent:
         """The next action.
 
         Args:
-            obs: observation, flattened ``[O]`` as ``make_env`` gives it, or as the environment itself does, e.g. a Dict.
-            reward: of the step before. UDRL subtracts it from the command's return; without it, the command stays as it is.
+            obs: observation, flattened ``[O]`` as ``make_env`` gives it, or as the environment
+                itself does, e.g. a Dict.
+            reward: of the step before. UDRL subtracts it from the command's return; without it, the
+                command stays as it is.
 
         Returns:
             An action of the environment's own space: a number, or ``[A]`` within its box.
@@ -198,15 +282,26 @@ class LoadedAgent:
         row = torch.from_numpy(self._checked(obs)).reshape(1, -1)
         gained = None if reward is None else reward_number(reward)
         if reward is not None and gained is None:
-            raise UserError(f"reward {shown(reward)}: it must be {REWARDS}; see what the environment gives")
-        if gained is not None and self._step and self._rule is not None and self._command is not None:
+            raise UserError(
+                f"reward {shown(reward)}: it must be {REWARDS}; see what the environment gives"
+            )
+        if (
+            gained is not None
+            and self._step
+            and self._rule is not None
+            and self._command is not None
+        ):
             self._command = self._rule(self._command, np.array([gained], dtype=np.float32))
         noise = torch.from_numpy(self._noise.at(self._step, np.zeros(1, dtype=np.int64)))
         self._step += 1
         with torch.inference_mode():
             command = None if self._command is None else torch.from_numpy(self._command)
             action = self.method.policy.act(row, command, noise)[0].numpy()
-        return cast(Array, self._own_action(action)) if self.method.spec.continuous else int(self._own_action(action))
+        return (
+            cast(Array, self._own_action(action))
+            if self.method.spec.continuous
+            else int(self._own_action(action))
+        )
 
     def _checked(self, obs: Any) -> FloatArray:
         """An observation as a vector, in memory of its own."""
@@ -215,22 +310,33 @@ class LoadedAgent:
                 return self._finite(flattened(self._space, obs))
         try:
             found = np.asarray(obs)
-        except Exception as error:  # a tensor that has a gradient, or whatever a class of the user's raises
+        except (
+            Exception
+        ) as error:  # a tensor that has a gradient, or whatever a class of the user's raises
             raise UserError(_NO_NUMBERS) from error
         size = self.method.spec.obs_size
         if found.dtype.kind not in "biuf":
             raise UserError(_NO_NUMBERS)
         if found.size != size:
-            raise UserError(f"obs has {found.size} numbers; an observation of '{self.gamename}' has {size}, see make_env")
+            raise UserError(
+                f"obs has {found.size} numbers; an observation of '{self.gamename}' has {size}, "
+                "see make_env"
+            )
         if found.shape != (size,):
-            raise UserError(f"obs has the shape {found.shape}; an observation of '{self.gamename}' has {(size,)}, see make_env")
+            raise UserError(
+                f"obs has the shape {found.shape}; an observation of '{self.gamename}' has "
+                f"{(size,)}, see make_env"
+            )
         return self._finite(found)
 
     def _finite(self, found: Array) -> FloatArray:
         with np.errstate(over="ignore"):
             vector = np.array(found, dtype=np.float32, order="C")
         if not np.isfinite(vector).all():
-            raise UserError(f"obs {shown(vector.tolist())}: every number must be finite; see what the environment gives")
+            raise UserError(
+                f"obs {shown(vector.tolist())}: every number must be finite; see what the "
+                "environment gives"
+            )
         return vector
 
 
@@ -238,8 +344,9 @@ def load(path: str | Path | Run, networks: Mapping[str, nn.Module] | None = None
     """The agent of a checkpoint.
 
     Args:
-        path: of a checkpoint, or of a run directory, whose last one is taken; or the name of an agent that comes with the
-            package, e.g. ``"RCP-A-lunarlander"`` (``lightning-rl agents`` lists them); or a ``Run``.
+        path: of a checkpoint, or of a run directory, whose last one is taken; or the name of an
+            agent that comes with the package, e.g. ``"RCP-A-lunarlander"`` (``lightning-rl agents``
+            lists them); or a ``Run``.
         networks: those that were given to the training, by name.
 
     Returns:

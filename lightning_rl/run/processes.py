@@ -1,4 +1,6 @@
-"""Groups of stacked seeds side by side, one process each: several cores at work on ``--num_seeds``."""
+"""Groups of stacked seeds side by side, one process each: several cores at work on
+``--num_seeds``.
+"""
 
 from __future__ import annotations
 
@@ -25,37 +27,48 @@ def split_seeds(options: RunOptions, count: int) -> list[RunOptions]:
     """``count`` runs with a consecutive share of the seeds each, the sizes equal or one apart."""
     if count > options.num_seeds:
         raise UserError(
-            f"--num_processes {count}: more than the {options.num_seeds} seed(s) of --num_seeds; use {options.num_seeds} or fewer"
+            f"--num_processes {count}: more than the {options.num_seeds} seed(s) of --num_seeds; "
+            f"use {options.num_seeds} or fewer"
         )
     share, more = divmod(options.num_seeds, count)
     sizes = [share + (group < more) for group in range(count)]
     firsts = [options.seed + sum(sizes[:group]) for group in range(count)]
-    return [dataclasses.replace(options, seed=first, num_seeds=size) for first, size in zip(firsts, sizes, strict=True)]
+    return [
+        dataclasses.replace(options, seed=first, num_seeds=size)
+        for first, size in zip(firsts, sizes, strict=True)
+    ]
 
 
 def train_groups(options: RunOptions, count: int) -> int:
     """``train_and_report`` for each group of seeds in a process of its own; the highest exit code.
 
-    A seed's run is a function of its seed, so the groups change nothing but the time. Where this process is killed, each
-    group finishes its epoch and leaves.
+    A seed's run is a function of its seed, so the groups change nothing but the time. Where this
+    process is killed, each group finishes its epoch and leaves.
     """
     accelerator = accelerator_of(options, run_config(options))  # said once, not by every process
-    # A forked process has torch and Lightning at once, but could not use a GPU; on macOS forks are not safe.
+    # A forked process has torch and Lightning at once, but could not use a GPU; on macOS forks are
+    # not safe.
     forks = sys.platform == "linux" and accelerator == "cpu"
     context = multiprocessing.get_context("fork") if forks else multiprocessing.get_context("spawn")
-    groups = [context.Process(target=_train_one, args=(group,)) for group in split_seeds(options, count)]
+    groups = [
+        context.Process(target=_train_one, args=(group,)) for group in split_seeds(options, count)
+    ]
     for process in groups:
         process.start()
     with signals_to(groups):
         for process in groups:
             process.join()
     # A process that a signal killed has its negative number.
-    return max(code if code >= 0 else 128 - code for code in (process.exitcode or 0 for process in groups))
+    return max(
+        code if code >= 0 else 128 - code for code in (process.exitcode or 0 for process in groups)
+    )
 
 
 @contextlib.contextmanager
 def signals_to(processes: Sequence[BaseProcess]) -> Iterator[None]:
-    """Leaves stopping to these processes: signals are passed on, and who is still there when it should have left is ended."""
+    """Leaves stopping to these processes: signals are passed on, and who is still there when it
+    should have left is ended.
+    """
     timers: list[threading.Timer] = []
 
     def pass_on(number: int, frame: FrameType | None) -> None:
@@ -73,7 +86,9 @@ def signals_to(processes: Sequence[BaseProcess]) -> Iterator[None]:
 
 def _train_one(options: RunOptions) -> None:
     leave_with_parent(finish_epoch)
-    os.environ["TTY_COMPATIBLE"] = "0"  # lines instead of progress bars, which would write over each other
+    os.environ["TTY_COMPATIBLE"] = (
+        "0"  # lines instead of progress bars, which would write over each other
+    )
     try:
         with stoppable():
             code = train_and_report(options)

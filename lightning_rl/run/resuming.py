@@ -17,14 +17,23 @@ from lightning_rl.core.yaml_files import read_yaml
 from lightning_rl.methods.layouts import changed_key
 from lightning_rl.run.checkpoints import committed, read_checkpoint
 from lightning_rl.run.options import RunOptions
-from lightning_rl.run.state import CONFIG, LAST, checkpoint_at, first_start, read_state, refuse_second
+from lightning_rl.run.state import (
+    CONFIG,
+    LAST,
+    checkpoint_at,
+    first_start,
+    read_state,
+    refuse_second,
+)
 
 _COUNTED = {"max_env_steps": "env_steps", "max_episodes": "episodes"}
 """The budgets of a run, and what counts them."""
 
 
 def checkpoint_to_resume(options: RunOptions, config: MethodConfig) -> Path | None:
-    """The checkpoint to resume from, None for a new run; UserError where either would mix or overwrite runs."""
+    """The checkpoint to resume from, None for a new run; UserError where either would mix or
+    overwrite runs.
+    """
     seeds = options.single_runs()
     lasts = committed([run.run_dir / LAST for run in seeds])
     resumed = [_may_resume(run, last, config) for run, last in zip(seeds, lasts, strict=True)]
@@ -32,14 +41,23 @@ def checkpoint_to_resume(options: RunOptions, config: MethodConfig) -> Path | No
         return None
     if not all(resumed):
         missing = seeds[resumed.index(False)].run_dir
-        raise UserError(f"--resume: '{missing}' has no {LAST} but another seed has; resume those seeds that have one")
+        raise UserError(
+            f"--resume: '{missing}' has no {LAST} but another seed has; resume those seeds that "
+            "have one"
+        )
     return options.run_dir / LAST
 
 
 def begun_again(options: RunOptions) -> RunOptions:
-    """The options of a run to resume that has no checkpoint yet: with the ``reload`` that its first start had, if any."""
+    """The options of a run to resume that has no checkpoint yet: with the ``reload`` that its
+    first start had, if any.
+    """
     start = first_start(options.run_dir).get("reload")
-    return dataclasses.replace(options, reload=checkpoint_at(Path(start))) if isinstance(start, str) else options
+    return (
+        dataclasses.replace(options, reload=checkpoint_at(Path(start)))
+        if isinstance(start, str)
+        else options
+    )
 
 
 def _may_resume(options: RunOptions, last: Path, config: MethodConfig) -> bool:
@@ -53,10 +71,14 @@ def _may_resume(options: RunOptions, last: Path, config: MethodConfig) -> bool:
     checkpoint = read_checkpoint(last)
     before = checkpoint["hyper_parameters"]
     if before["implementation"] != options.implementation or before["gamename"] != options.gamename:
-        raise UserError(f"'{last}' is of {before['implementation']} on {before['gamename']}; choose another --exp_name")
+        raise UserError(
+            f"'{last}' is of {before['implementation']} on {before['gamename']}; choose another "
+            "--exp_name"
+        )
     if before["seed"] != options.seed:
         raise UserError(
-            f"--resume: '{last}' is of seed {before['seed']}, this run's is {options.seed}; move it back to "
+            f"--resume: '{last}' is of seed {before['seed']}, this run's is {options.seed}; move "
+            "it back to "
             f"seed_{before['seed']}, or start anew from its weights with --reload"
         )
     now = dataclasses.asdict(config)
@@ -67,7 +89,8 @@ def _may_resume(options: RunOptions, last: Path, config: MethodConfig) -> bool:
         )
     if (done := checkpoint.get("epoch", -1) + 1) > config.epoch_budget:
         raise UserError(
-            f"--resume: '{last}' has done {done} epochs, more than the {config.epoch_budget} that are asked for; "
+            f"--resume: '{last}' has done {done} epochs, more than the {config.epoch_budget} that "
+            "are asked for; "
             f"ask for {done} or more, or --eval_agent it"
         )
     _refuse_less(config, checkpoint, last)
@@ -75,9 +98,11 @@ def _may_resume(options: RunOptions, last: Path, config: MethodConfig) -> bool:
 
 
 def _refuse_to_begin_again(options: RunOptions, config: MethodConfig) -> None:
-    """UserError where there is no checkpoint to resume from, but the directory is not just what an attempt left that was killed.
+    """UserError where there is no checkpoint to resume from, but the directory is not just what an
+    attempt left that was killed.
 
-    An attempt that had no time to write its first ``last.ckpt`` is begun anew, with the same settings: it makes the same files.
+    An attempt that had no time to write its first ``last.ckpt`` is begun anew, with the same
+    settings: it makes the same files.
     """
     folder = options.run_dir
     remedy = "start anew under another --exp_name or --seed, or move that folder away"
@@ -85,7 +110,10 @@ def _refuse_to_begin_again(options: RunOptions, config: MethodConfig) -> None:
         remedy = f"{remedy}; --reload '{best[-1]}' begins with the weights of that"
     finished = read_state(folder)[0] == "finished"
     if finished or was_there(folder / LAST):
-        raise UserError(f"--resume: '{folder}' holds a run whose {LAST} is gone, so that it cannot go on; {remedy}")
+        raise UserError(
+            f"--resume: '{folder}' holds a run whose {LAST} is gone, so that it cannot go on; "
+            f"{remedy}"
+        )
     if not (folder / CONFIG).exists():
         return
     try:
@@ -103,14 +131,22 @@ def _refuse_to_begin_again(options: RunOptions, config: MethodConfig) -> None:
 def _refuse_less(config: MethodConfig, checkpoint: dict[str, Any], last: Path) -> None:
     """UserError for a new budget of fewer steps or episodes than are done."""
     for key, counter in _COUNTED.items():
-        asked, before = getattr(config, key, None), checkpoint["hyper_parameters"]["config"].get(key)
+        asked, before = (
+            getattr(config, key, None),
+            checkpoint["hyper_parameters"]["config"].get(key),
+        )
         done = _count(checkpoint["state_dict"], counter)
         if asked not in (None, before) and asked < done:
-            raise UserError(f"--resume: '{last}' has {counter} {done:,}, more than {key}={asked:,}; ask for {done} or more")
+            raise UserError(
+                f"--resume: '{last}' has {counter} {done:,}, more than {key}={asked:,}; ask for "
+                f"{done} or more"
+            )
 
 
 def _count(weights: Any, counter: str) -> int:
-    """What a checkpoint has counted; 0 where that is no count, which is refused when it is loaded."""
+    """What a checkpoint has counted; 0 where that is no count, which is refused when it is
+    loaded.
+    """
     value: Any = weights.get(counter) if isinstance(weights, dict) else None
     with contextlib.suppress(MismatchError):
         check(value, like(torch.zeros((), dtype=torch.int64)))

@@ -1,4 +1,6 @@
-"""What the command line does to its process: fast imports, threads, determinism, memory, fewer messages of Lightning."""
+"""What the command line does to its process: fast imports, threads, determinism, memory, fewer
+messages of Lightning.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,11 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 
 
 def import_lightning() -> None:
-    """Imports torch and Lightning with Python's garbage collector off, and exempts their objects from all later collections.
+    """Imports torch and Lightning with Python's garbage collector off, and exempts their objects
+    from all later collections.
 
-    They make half a million objects that stay. To search these for garbage takes a quarter of the time of the import, half a
-    second now and then afterwards, and a second when the process ends.
+    They make half a million objects that stay. To search these for garbage takes a quarter of the
+    time of the import, half a second now and then afterwards, and a second when the process ends.
     """
     if "pytorch_lightning" in sys.modules:
         return
@@ -40,7 +43,9 @@ def import_lightning() -> None:
 
 
 def prepare_process() -> None:
-    """Sets the process up for a command: threads, denormal numbers, determinism, memory, and Lightning's messages."""
+    """Sets the process up for a command: threads, denormal numbers, determinism, memory, and
+    Lightning's messages.
+    """
     import torch
 
     quiet_lightning()
@@ -53,9 +58,11 @@ def prepare_process() -> None:
 
 
 def keep_freed_memory() -> None:
-    """Tells the C library (glibc; elsewhere nothing happens) to keep freed blocks instead of giving them back to the system.
+    """Tells the C library (glibc; elsewhere nothing happens) to keep freed blocks instead of giving
+    them back to the system.
 
-    A batch's activations are freed and asked for again at every update; fetching their pages anew costs more than using them.
+    A batch's activations are freed and asked for again at every update; fetching their pages anew
+    costs more than using them.
     """
     with contextlib.suppress(AttributeError, OSError):
         libc = ctypes.CDLL("libc.so.6")
@@ -64,7 +71,9 @@ def keep_freed_memory() -> None:
 
 
 def quiet_lightning() -> None:
-    """Silences Lightning's greeting and the warnings that a user of the command line can do nothing about; others are shown."""
+    """Silences Lightning's greeting and the warnings that a user of the command line can do
+    nothing about; others are shown.
+    """
     logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
     for message in _NO_ADVICE:
         warnings.filterwarnings("ignore", message=message)

@@ -1,4 +1,6 @@
-"""Trained agents that come with the package: ``trained/agents.yaml`` says what they are, a small checkpoint holds each."""
+"""Trained agents that come with the package: ``trained/agents.yaml`` says what they are, a small
+checkpoint holds each.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,12 @@ INDEX = SHIPPED / "agents.yaml"
 class ShippedAgent:
     """A row of ``agents.yaml``.
 
-    score, sd: mean return, and standard deviation, of ``episodes`` episodes with the agent's own command.
+    score, sd: mean return, and standard deviation, of ``episodes`` episodes with the agent's own
+    command.
     mode: of these episodes: actions are ``sampled``, or the best (``greedy``).
     commands: lowest and highest value of what it can be asked for, by name.
-    made: the commands that make it again; claim: the claim of ``results/claims.yaml`` among whose runs it is, or None.
+    made: the commands that make it again; claim: the claim of ``results/claims.yaml`` among whose
+    runs it is, or None.
     """
 
     implementation: str
@@ -60,5 +64,11 @@ def is_shipped(checkpoint: Path) -> bool:
 
 
 def results_folder(checkpoint: Path) -> Path:
-    """Where the results of playing a checkpoint go: beside it, of an agent of the package below the working directory."""
-    return Path("exp_dir") / "agents" / checkpoint.stem if is_shipped(checkpoint) else checkpoint.parent
+    """Where the results of playing a checkpoint go: beside it, of an agent of the package below
+    the working directory.
+    """
+    return (
+        Path("exp_dir") / "agents" / checkpoint.stem
+        if is_shipped(checkpoint)
+        else checkpoint.parent
+    )

@@ -1,4 +1,6 @@
-"""A run directory: which process uses it, what was asked for, and its state: running, finished, interrupted or failed."""
+"""A run directory: which process uses it, what was asked for, and its state: running, finished,
+interrupted or failed.
+"""
 
 from __future__ import annotations
 
@@ -50,15 +52,24 @@ _TAKEN = "choose another --seed or --exp_name"
 def check_folder_names(exp_name: str, gamename: str) -> None:
     """UserError for names that no folders of results can have."""
     for flag, name in (("--exp_name", exp_name), ("--gamename", folder_name(gamename))):
-        if not name or "/" in name or name in (".", "..") or not name.isprintable() or len(name.encode()) > NAME_BYTES:
+        if (
+            not name
+            or "/" in name
+            or name in (".", "..")
+            or not name.isprintable()
+            or len(name.encode()) > NAME_BYTES
+        ):
             raise UserError(
-                f"{flag} '{shorten(name)}' is not a folder name; use letters, digits, '-' and '_', at most {NAME_BYTES} bytes"
+                f"{flag} '{shorten(name)}' is not a folder name; use letters, digits, '-' and '_', "
+                f"at most {NAME_BYTES} bytes"
             )
 
 
 @contextlib.contextmanager
 def held(folder: Path, remedy: str) -> Iterator[None]:
-    """Locks a folder that is no run's, made if need be, against other processes; UserError with the remedy if one has it."""
+    """Locks a folder that is no run's, made if need be, against other processes; UserError with
+    the remedy if one has it.
+    """
     with _lock_file(folder, remedy) as lock:
         hold(lock, folder, remedy)
         yield
@@ -68,7 +79,9 @@ def _lock_file(folder: Path, remedy: str) -> IO[str]:
     """Opens the file in a folder, made if need be, that a process holds which is at work there."""
     make_folder(folder, remedy)
     try:
-        if (folder / LOCK).exists() and not (folder / LOCK).is_file():  # opening a pipe waits for its other end
+        if (folder / LOCK).exists() and not (
+            folder / LOCK
+        ).is_file():  # opening a pipe waits for its other end
             raise UserError(f"'{folder / LOCK}' is not a file; remove it")
         return (folder / LOCK).open("a")  # what is in it stays
     except OSError as error:
@@ -79,7 +92,8 @@ def _lock_file(folder: Path, remedy: str) -> IO[str]:
 def owned(run_dir: Path) -> Iterator[Callable[[], None]]:
     """Creates the run directory and locks it against other processes.
 
-    Yields a function to call when the run begins: from then on ``state.yaml`` is kept. A run refused before leaves all as it was.
+    Yields a function to call when the run begins: from then on ``state.yaml`` is kept. A run
+    refused before leaves all as it was.
     """
     begun, new = False, not run_dir.exists()
 
@@ -88,7 +102,8 @@ def owned(run_dir: Path) -> Iterator[Callable[[], None]]:
         if record_of(run_dir / STATE) is None:
             keep_record(run_dir)
             for path in (run_dir / STATE, run_dir / CONFIG):
-                if path.exists():  # of a run whose record is gone: ``refuse_changed`` has seen that they are its own
+                # of a run whose record is gone: ``refuse_changed`` has seen that they are its own
+                if path.exists():
                     adopt(path)
         begun = True
         write_state(run_dir, "running")
@@ -102,7 +117,11 @@ def owned(run_dir: Path) -> Iterator[Callable[[], None]]:
             with contextlib.suppress(UserError):  # the first error counts
                 if begun and isinstance(error, Exception):
                     kind, said = type(error).__name__, str(error).partition("\n")[0]
-                    reason = said if isinstance(error, UserError) else f"{kind}: {said}".removesuffix(": ")
+                    reason = (
+                        said
+                        if isinstance(error, UserError)
+                        else f"{kind}: {said}".removesuffix(": ")
+                    )
                     write_state(run_dir, "failed", reason)
                 elif begun:
                     write_state(run_dir, "interrupted")
@@ -112,7 +131,9 @@ def owned(run_dir: Path) -> Iterator[Callable[[], None]]:
 
 
 def _remove(run_dir: Path) -> None:
-    """Takes away a run directory in which nothing has begun, and the folders above it that are empty then."""
+    """Takes away a run directory in which nothing has begun, and the folders above it that are
+    empty then.
+    """
     with contextlib.suppress(OSError):
         (run_dir / LOCK).unlink()
         for folder in (run_dir, *run_dir.parents[:3]):  # of implementation, experiment and gamename
@@ -121,7 +142,9 @@ def _remove(run_dir: Path) -> None:
 
 @contextlib.contextmanager
 def _folder_held(run_dir: Path) -> Iterator[None]:
-    """Holds the folder itself, too: a lock file may be removed. Some network file systems cannot; there the file alone counts."""
+    """Holds the folder itself, too: a lock file may be removed. Some network file systems
+    cannot; there the file alone counts.
+    """
     folder = os.open(run_dir, os.O_RDONLY | os.O_DIRECTORY)
     try:
         hold(folder, run_dir, _TAKEN)
@@ -139,15 +162,19 @@ def refuse_second(run_dir: Path) -> None:
     """UserError where a new run would mix with, or overwrite, one that the directory holds."""
     if _held(run_dir):
         raise UserError(f"'{run_dir}' is in use by another process; {_TAKEN}")
-    if any(run_dir.glob("*.ckpt")) or any((run_dir / name).exists() for name in (CONFIG, STATE, RECORD, "logger")):
+    if any(run_dir.glob("*.ckpt")) or any(
+        (run_dir / name).exists() for name in (CONFIG, STATE, RECORD, "logger")
+    ):
         raise UserError(
-            f"'{run_dir}' already holds a run; continue with --resume, or choose another --exp_name or --seed, or move that "
+            f"'{run_dir}' already holds a run; continue with --resume, or choose another "
+            "--exp_name or --seed, or move that "
             "folder away"
         )
 
 
 def checkpoint_at(path: Path) -> Path:
-    """The checkpoint that a path means: a file itself; of a run directory its last one, or, where that is not there, its best.
+    """The checkpoint that a path means: a file itself; of a run directory its last one, or, where
+    that is not there, its best.
 
     Where there is no such path, it may be the name of an agent that comes with the package.
     """
@@ -156,15 +183,23 @@ def checkpoint_at(path: Path) -> Path:
     if not path.is_dir():
         return path
     # Files that the run has not written come last.
-    best = sorted(path.glob("epoch=*.ckpt"), key=lambda found: (is_recorded(found), found.stat().st_mtime), reverse=True)
+    best = sorted(
+        path.glob("epoch=*.ckpt"),
+        key=lambda found: (is_recorded(found), found.stat().st_mtime),
+        reverse=True,
+    )
     for found in (path / LAST, *best):
         if found.is_file():
             return found
-    raise UserError(f"'{path}' holds no checkpoint; give the path of one, or of a run directory (..../seed_25)")
+    raise UserError(
+        f"'{path}' holds no checkpoint; give the path of one, or of a run directory (..../seed_25)"
+    )
 
 
 def first_start(run_dir: Path) -> dict[str, Any]:
-    """How a run that is resumed once began: ``command`` and ``reload``; nothing where no whole ``config.yaml`` says it."""
+    """How a run that is resumed once began: ``command`` and ``reload``; nothing where no whole
+    ``config.yaml`` says it.
+    """
     try:
         content = read_yaml(run_dir / CONFIG)
         return {key: content[key] for key in ("command", "reload")}
@@ -173,11 +208,15 @@ def first_start(run_dir: Path) -> dict[str, Any]:
 
 
 def config_content(
-    options: RunOptions, config: MethodConfig, networks: Mapping[str, str] | None = None, begun: Mapping[str, Any] | None = None
+    options: RunOptions,
+    config: MethodConfig,
+    networks: Mapping[str, str] | None = None,
+    begun: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """What ``config.yaml`` says: everything that is needed to repeat the run.
 
-    networks: the classes of own ones, by name; begun: of a resumed run its ``first_start``, without which it is not repeated.
+    networks: the classes of own ones, by name; begun: of a resumed run its ``first_start``, without
+    which it is not repeated.
     """
     return {
         "command": shlex.join(sys.argv),
@@ -198,18 +237,29 @@ def config_content(
 
 
 def write_config(run_dir: Path, content: Mapping[str, Any]) -> None:
-    """Writes ``config.yaml``; one that says the same in other words, by the user's hand, stays (see ``refuse_changed``)."""
+    """Writes ``config.yaml``; one that says the same in other words, by the user's hand, stays
+    (see ``refuse_changed``).
+    """
     path = run_dir / CONFIG
     if not path.exists() or is_recorded(path):
         write_text(path, yaml.safe_dump(dict(content), sort_keys=False))
 
 
-_OF_A_START = ("command", "exp_name", "num_workers", "accelerator", "reload", "git_commit", "versions")
+_OF_A_START = (
+    "command",
+    "exp_name",
+    "num_workers",
+    "accelerator",
+    "reload",
+    "git_commit",
+    "versions",
+)
 """What ``config.yaml`` says of the last start alone."""
 
 
 def refuse_changed(run_dir: Path, content: Mapping[str, Any]) -> None:
-    """UserError where a start would overwrite a ``config.yaml`` or ``state.yaml`` that this program did not write so.
+    """UserError where a start would overwrite a ``config.yaml`` or ``state.yaml`` that this program
+    did not write so.
 
     The same for what else is in its way. content: what ``config.yaml`` would say.
     """
@@ -218,9 +268,18 @@ def refuse_changed(run_dir: Path, content: Mapping[str, Any]) -> None:
         keep_record(run_dir)  # which refuses a file that is none
     for folder in (run_dir / "logger", run_dir / "logger" / "version_0"):
         if folder.exists() and not folder.is_dir():
-            raise UserError(f"'{folder}' is no folder, and that of the logs; move it away, then start again")
-    if state.exists() and not is_recorded(state) and not (record_of(state) is None and _is_state(state)):
-        raise UserError(f"'{state}' is not as a run has written it, and would be overwritten; move it away, then start again")
+            raise UserError(
+                f"'{folder}' is no folder, and that of the logs; move it away, then start again"
+            )
+    if (
+        state.exists()
+        and not is_recorded(state)
+        and not (record_of(state) is None and _is_state(state))
+    ):
+        raise UserError(
+            f"'{state}' is not as a run has written it, and would be overwritten; move it away, "
+            "then start again"
+        )
     if not config.exists() or is_recorded(config):
         return
     try:
@@ -228,15 +287,23 @@ def refuse_changed(run_dir: Path, content: Mapping[str, Any]) -> None:
     except UserError:
         there = None
     if not isinstance(there, dict) or not isinstance(there.get("config"), dict):
-        raise UserError(f"'{config}' is not as a run has written it, and would be overwritten; move it away, then start again")
+        raise UserError(
+            f"'{config}' is not as a run has written it, and would be overwritten; move it away, "
+            "then start again"
+        )
     said = {**there, **there["config"]}
     now = {**content, **content["config"]}
     for key in said.keys() | now.keys():
-        if key in ("config", *_OF_A_START, *MAY_CHANGE) or (key in said and key in now and said[key] == now[key]):
+        if key in ("config", *_OF_A_START, *MAY_CHANGE) or (
+            key in said and key in now and said[key] == now[key]
+        ):
             continue
-        was, now_is = (shown(values[key]) if key in values else "not there" for values in (said, now))
+        was, now_is = (
+            shown(values[key]) if key in values else "not there" for values in (said, now)
+        )
         raise UserError(
-            f"'{config}' was changed by hand: {shorten(str(key))} is {was} in it but {now_is} in this run; give the value with "
+            f"'{config}' was changed by hand: {shorten(str(key))} is {was} in it but {now_is} in "
+            "this run; give the value with "
             "--set in a run of another --exp_name, or move the file away, then start again"
         )
 
@@ -251,24 +318,32 @@ def _version(package: str) -> str | None:
 
 @cache
 def _git_commit() -> str | None:
-    """The commit of the source tree, with ``-dirty`` where it has uncommitted changes: of the code that the process imported.
+    """The commit of the source tree, with ``-dirty`` where it has uncommitted changes: of the code
+    that the process imported.
 
     None of an installed package: a repository that its folder happens to lie in has other files.
     """
     here = Path(__file__).resolve()
     try:
         _git(here.parent, "ls-files", "--error-unmatch", here.name)
-        return _git(here.parent, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*") or None
+        return (
+            _git(here.parent, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+            or None
+        )
     except (OSError, subprocess.CalledProcessError):
         return None
 
 
 def _git(folder: Path, *words: str) -> str:
-    return subprocess.run(("git", *words), cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(
+        ("git", *words), cwd=folder, capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
 def write_state(run_dir: Path, state: str, reason: str = "") -> None:
-    """``state.yaml``; a full disk, which is perhaps why the run ends, is no reason to lose the first error."""
+    """``state.yaml``; a full disk, which is perhaps why the run ends, is no reason to lose the
+    first error.
+    """
     with contextlib.suppress(DiskFullError):
         content = {"state": state, **({"reason": reason} if reason else {})}
         write_text(run_dir / STATE, yaml.safe_dump(content, width=1000))
@@ -280,11 +355,15 @@ def _is_state(path: Path) -> bool:
         content = read_yaml(path)
     except UserError:
         return False
-    return isinstance(content, dict) and "state" in content and content.keys() <= {"state", "reason"}
+    return (
+        isinstance(content, dict) and "state" in content and content.keys() <= {"state", "reason"}
+    )
 
 
 def read_state(run_dir: Path) -> tuple[str, str]:
-    """(state, reason). A run that was killed while running is ``interrupted``; one without a ``state.yaml``, ``unknown``."""
+    """(state, reason). A run that was killed while running is ``interrupted``; one without a
+    ``state.yaml``, ``unknown``.
+    """
     if _held(run_dir):
         return "running", ""
     try:
@@ -301,14 +380,17 @@ def _held(run_dir: Path) -> bool:
 
 def _locked(path: Path) -> bool:
     """Whether another process holds the file or folder; False where that cannot be found out."""
-    # Network file systems lock only what is open for writing. A pipe of this name must not stop a listing.
+    # Network file systems lock only what is open for writing. A pipe of this name must not stop a
+    # listing.
     access = os.O_RDWR if path.is_file() and os.access(path, os.W_OK) else os.O_RDONLY
     try:
         handle = os.open(path, access | os.O_NONBLOCK)
     except OSError:
         return False
     try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: two that look at once do not see each other
+        fcntl.flock(
+            handle, fcntl.LOCK_SH | fcntl.LOCK_NB
+        )  # shared: two that look at once do not see each other
         return False
     except BlockingIOError:
         return True

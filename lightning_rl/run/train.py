@@ -56,9 +56,20 @@ from lightning_rl.run.member_checkpoints import MemberCheckpointIO
 from lightning_rl.run.options import RunOptions, accelerator_of, checked, run_config
 from lightning_rl.run.resuming import begun_again, checkpoint_to_resume
 from lightning_rl.run.runtime import prepare_process
-from lightning_rl.run.state import LAST, config_content, first_start, owned, refuse_changed, write_config, write_state
+from lightning_rl.run.state import (
+    LAST,
+    config_content,
+    first_start,
+    owned,
+    refuse_changed,
+    write_config,
+    write_state,
+)
 
-_HPARAM_METRICS = ("eval/return_mean", "eval_greedy/return_mean")  # names only, the values come with the scalars
+_HPARAM_METRICS = (
+    "eval/return_mean",
+    "eval_greedy/return_mean",
+)  # names only, the values come with the scalars
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,72 +94,101 @@ class Run:
 class RunLogger(TensorBoardLogger):
     """TensorBoard in the folder of a run, one curve however often it was resumed.
 
-    Its hparams tab has method, environment, experiment and seed, then the whole config, with the evaluation returns as metrics.
+    Its hparams tab has method, environment, experiment and seed, then the whole config, with the
+    evaluation returns as metrics.
     """
 
     def __init__(self, options: RunOptions):
         super().__init__(options.run_dir, name="logger", version=0, default_hp_metric=False)
         self.first_columns = {
-            "implementation": options.implementation, "gamename": options.gamename, "exp_name": options.exp_name,
+            "implementation": options.implementation,
+            "gamename": options.gamename,
+            "exp_name": options.exp_name,
             "seed": options.seed,
-        }  # fmt: skip
+        }
         self._begun = False
 
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        """The first call marks a start at its step: TensorBoard drops later values of an earlier start that was killed."""
+        """The first call marks a start at its step: TensorBoard drops later values of an earlier
+        start that was killed.
+        """
         self._require_place()
         if not self._begun:
             self._begun = True
-            self.experiment.file_writer.add_event(Event(session_log=SessionLog(status=SessionLog.START)), step)
+            self.experiment.file_writer.add_event(
+                Event(session_log=SessionLog(status=SessionLog.START)), step
+            )
         try:
             super().log_metrics(dict(metrics), step)
-        except ValueError as error:  # what Lightning makes of whatever is raised meanwhile: a worker's death, a full disk
+        # what Lightning makes of whatever is raised meanwhile: a worker's death, a full disk
+        except ValueError as error:
             raise (error.__cause__ or error) from None
 
     def _require_place(self) -> None:
-        """UserError where its files are gone, of which TensorBoard's own thread would only print a traceback."""
+        """UserError where its files are gone, of which TensorBoard's own thread would only print
+        a traceback.
+        """
         if self._experiment is None:
             return
         require_place(Path(self.log_dir))
         if not Path(self.log_dir).is_dir():
-            raise UserError(f"'{self.log_dir}' was moved or removed, which has ended the run that wrote there; --resume goes on")
+            raise UserError(
+                f"'{self.log_dir}' was moved or removed, which has ended the run that wrote there; "
+                "--resume goes on"
+            )
 
     def finalize(self, status: str) -> None:
-        """Writes what is still waiting; nothing where the folder is gone, which the run has been told or will be."""
+        """Writes what is still waiting; nothing where the folder is gone, which the run has been
+        told or will be.
+        """
         if self._experiment is None or Path(self.log_dir).is_dir():
             super().finalize(status)
 
     def log_hyperparams(self, params: Any, metrics: Any = None, step: int | None = None) -> None:
-        """Lightning calls it once, with the method's ``hparams``; of several seeds' loggers each writes its own seed."""
+        """Lightning calls it once, with the method's ``hparams``; of several seeds' loggers each
+        writes its own seed.
+        """
         flat = {**self.first_columns, **params["config"]}
-        plain = {k: v if isinstance(v, bool | int | float | str) else str(v) for k, v in flat.items()}
+        plain = {
+            k: v if isinstance(v, bool | int | float | str) else str(v) for k, v in flat.items()
+        }
         super().log_hyperparams(plain)  # hparams.yaml
         for summary in hparams_summary(plain, dict.fromkeys(_HPARAM_METRICS, 0.0)):
             self.experiment.file_writer.add_summary(summary)
 
 
 def train(
-    implementation: str, gamename: str, *, callbacks: Callback | Sequence[Callback] = (),
-    logger: Logger | Sequence[Logger] | bool = True, networks: Mapping[str, nn.Module] | None = None, **options: Any,
-) -> Run:  # fmt: skip
+    implementation: str,
+    gamename: str,
+    *,
+    callbacks: Callback | Sequence[Callback] = (),
+    logger: Logger | Sequence[Logger] | bool = True,
+    networks: Mapping[str, nn.Module] | None = None,
+    **options: Any,
+) -> Run:
     """Trains a method on an environment, as ``trainer.py`` does.
 
-    Threads of torch and how it treats denormal numbers are left as they are: ``torch.set_num_threads(1)``, as the command line
-    has it, is faster with small networks. Rounding may differ from that of the command line.
+    Threads of torch and how it treats denormal numbers are left as they are:
+    ``torch.set_num_threads(1)``, as the command line has it, is faster with small networks.
+    Rounding may differ from that of the command line.
 
-    Checkpoints, logs and ``config.yaml`` are written to ``exp_dir/<gamename>/<exp_name>/<implementation>/seed_<seed>/``.
+    Checkpoints, logs and ``config.yaml`` are written to
+    ``exp_dir/<gamename>/<exp_name>/<implementation>/seed_<seed>/``.
 
     Args:
-        implementation: e.g. ``"RCP-A"``; short names and any case are understood, as on the command line.
+        implementation: e.g. ``"RCP-A"``; short names and any case are understood, as on the command
+            line.
         gamename: the environment, e.g. ``"lunarlander"``.
         callbacks: Lightning callbacks besides the run's own.
-        logger: Lightning loggers in place of TensorBoard's; False for none. Each is given the config and all scalars.
+        logger: Lightning loggers in place of TensorBoard's; False for none. Each is given the
+            config and all scalars.
         networks: own networks, by the names that the method takes (``network_names``).
-        options: fields of ``RunOptions``, e.g. ``seed``, ``preset``, ``logdir``, ``num_workers``, ``resume``; any other
-            name is a key of the method's config.
+        options: fields of ``RunOptions``, e.g. ``seed``, ``preset``, ``logdir``, ``num_workers``,
+            ``resume``; any other name is a key of the method's config.
 
     Returns:
-        The run: ``.method``, ``.trainer``, ``.path`` (its folder), ``.metrics`` (of the last evaluation).
+        The run: ``.method``, ``.trainer``, ``.path`` (its folder), ``.metrics`` (of the last
+        evaluation).
 
     Raises:
         UserError: what is asked for cannot be done, in one line.
@@ -164,11 +204,19 @@ def train(
     for each in (*_each(callbacks), *_each(logger)):
         refuse_other_lightning(each)
     callbacks = [callbacks] if isinstance(callbacks, Callback) else callbacks
-    if not (isinstance(callbacks, list | tuple) and all(isinstance(each, Callback) for each in callbacks)):
-        raise UserError(f"callbacks {shown(callbacks)}: give Lightning callbacks, e.g. [LearningRateMonitor()]")
+    if not (
+        isinstance(callbacks, list | tuple)
+        and all(isinstance(each, Callback) for each in callbacks)
+    ):
+        raise UserError(
+            f"callbacks {shown(callbacks)}: give Lightning callbacks, e.g. [LearningRateMonitor()]"
+        )
     several = isinstance(logger, list | tuple) and all(isinstance(each, Logger) for each in logger)
     if not (several or isinstance(logger, bool | Logger)):
-        raise UserError(f"logger {shown(logger)}: give Lightning loggers, e.g. CSVLogger('logs'), or False for none")
+        raise UserError(
+            f"logger {shown(logger)}: give Lightning loggers, e.g. CSVLogger('logs'), or False for "
+            "none"
+        )
     name = found.name  # paths, configs and checkpoints carry the long one
     asked = checked(RunOptions(name, gamename, settings=settings, **given))
     return run_training(asked, callbacks, logger, networks, "lrl.train")
@@ -179,10 +227,14 @@ def _each(given: Any) -> Sequence[Any]:
 
 
 def run_training(
-    options: RunOptions, callbacks: Sequence[Callback] = (), logger: Logger | Sequence[Logger] | bool = True,
-    networks: Mapping[str, nn.Module] | None = None, where: str = "--set",
-) -> Run:  # fmt: skip
-    """``train`` with its options in one object: trains until the budget is spent or a signal arrives.
+    options: RunOptions,
+    callbacks: Sequence[Callback] = (),
+    logger: Logger | Sequence[Logger] | bool = True,
+    networks: Mapping[str, nn.Module] | None = None,
+    where: str = "--set",
+) -> Run:
+    """``train`` with its options in one object: trains until the budget is spent or a signal
+    arrives.
 
     where: its settings come from, for messages.
     """
@@ -190,7 +242,10 @@ def run_training(
     me = (os.getpid(), threading.get_ident())
     if any(process == me[0] and thread != me[1] for process, thread in _trains):
         remedy = "train in processes, e.g. by multiprocessing or bash_train.sh"
-        raise UserError(f"another thread of this process trains, and both would draw from torch's global generator; {remedy}")
+        raise UserError(
+            "another thread of this process trains, and both would draw from torch's global "
+            f"generator; {remedy}"
+        )
     _trains.append(me)
     try:
         with first_rank(), kept_generators():
@@ -200,13 +255,18 @@ def run_training(
 
 
 _trains: list[tuple[int, int]] = []
-"""Process and thread of each training under way: a forked process has those of the one before, too."""
+"""Process and thread of each training under way: a forked process has those of the one before,
+too.
+"""
 
 
 def _run(
-    options: RunOptions, callbacks: Sequence[Callback], logger: Logger | Sequence[Logger] | bool,
-    networks: Mapping[str, nn.Module] | None, where: str,
-) -> Run:  # fmt: skip
+    options: RunOptions,
+    callbacks: Sequence[Callback],
+    logger: Logger | Sequence[Logger] | bool,
+    networks: Mapping[str, nn.Module] | None,
+    where: str,
+) -> Run:
     config = run_config(options, where)
     options = dataclasses.replace(options, accelerator=accelerator_of(options, config))
     _check_feasible(options, config)
@@ -220,7 +280,11 @@ def _run(
         begins = [held.enter_context(owned(folder)) for folder in folders]
         settle(folders)
         data = method.rollouts(options.num_workers)
-        storage = AtomicCheckpointIO() if len(folders) == 1 else MemberCheckpointIO(folders, data_key(data))
+        storage = (
+            AtomicCheckpointIO()
+            if len(folders) == 1
+            else MemberCheckpointIO(folders, data_key(data))
+        )
         callbacks = [*callbacks, StopAtReturn(options.stop_return, options.stop_evaluations)]
         with _collecting(data):
             if resume_from is not None:
@@ -237,7 +301,9 @@ def _run(
                     adopt(folder / LAST)
             stop = StopOnSignal(folders)
             held.callback(stop.restore)
-            loggers = [RunLogger(run) for run in options.single_runs()] if logger is True else logger
+            loggers = (
+                [RunLogger(run) for run in options.single_runs()] if logger is True else logger
+            )
             trainer = _trainer(options, config, [stop, *callbacks], loggers, storage)
             _fit(trainer, method, data, resume_from, stop)
         for folder in folders:
@@ -247,7 +313,9 @@ def _run(
 
 
 def train_and_report(options: RunOptions) -> int:
-    """``run_training`` as a command: sets up the process, prints what came out; the exit code (0, or 128 + signal)."""
+    """``run_training`` as a command: sets up the process, prints what came out; the exit code
+    (0, or 128 + signal).
+    """
     prepare_process()
     run = run_training(options)
     say(*_summary(run).split("\n"))
@@ -259,29 +327,45 @@ def _check_feasible(options: RunOptions, config: MethodConfig) -> None:
     spec, cls = env_spec(options.gamename), implementation(options.implementation)
     if options.num_seeds > 1 and not cls.stackable:
         raise UserError(
-            f"--num_seeds {options.num_seeds}: {options.implementation} trains one seed at a time; use bash_train.sh"
+            f"--num_seeds {options.num_seeds}: {options.implementation} trains one seed at a time; "
+            "use bash_train.sh"
         )
     for flag, used in (
-        (f"--executor {options.executor}", options.executor != "serial"), ("--ray_address", options.ray_address is not None),
-    ):  # fmt: skip
+        (f"--executor {options.executor}", options.executor != "serial"),
+        ("--ray_address", options.ray_address is not None),
+    ):
         if used and not cls.has_population:
-            raise UserError(f"{flag}: {options.implementation} evaluates no population; leave it out (SE, RN and SD do)")
+            raise UserError(
+                f"{flag}: {options.implementation} evaluates no population; leave it out (SE, RN "
+                "and SD do)"
+            )
     require_memory(config, spec, options.num_seeds)
     if options.stop_return is not None and config.epoch_budget < config.eval_interval:
-        comes = f"an evaluation comes every {config.eval_interval} epochs, of {config.epoch_budget} in all"
+        comes = (
+            f"an evaluation comes every {config.eval_interval} epochs, of "
+            f"{config.epoch_budget} in all"
+        )
         remedy = f"--set eval_interval={config.epoch_budget}, or more epochs"
         raise UserError(f"--stop_return {options.stop_return:g}: {comes}; {remedy}")
     if options.recording_epoch_interval > 0 and not can_film(spec):
-        raise UserError(f"gamename '{options.gamename}' cannot render; leave out --recording_epoch_interval")
+        raise UserError(
+            f"gamename '{options.gamename}' cannot render; leave out --recording_epoch_interval"
+        )
 
 
-def _build_method(options: RunOptions, config: MethodConfig, networks: Mapping[str, nn.Module] | None) -> Method:
+def _build_method(
+    options: RunOptions, config: MethodConfig, networks: Mapping[str, nn.Module] | None
+) -> Method:
     """The method with fresh weights, or with those of ``--reload``."""
     stack: dict[str, Any] = {"num_seeds": options.num_seeds} if options.num_seeds > 1 else {}
     method: Any = implementation(options.implementation)(
-        options.gamename, implementation=options.implementation, seed=options.seed, config=dataclasses.asdict(config),
-        networks=networks, **stack,
-    )  # fmt: skip
+        options.gamename,
+        implementation=options.implementation,
+        seed=options.seed,
+        config=dataclasses.asdict(config),
+        networks=networks,
+        **stack,
+    )
     if networks:
         refuse_sizes(method, "lrl.train", options.settings)
     if options.reload is not None:
@@ -291,21 +375,30 @@ def _build_method(options: RunOptions, config: MethodConfig, networks: Mapping[s
     return method
 
 
-def _fit(trainer: Trainer, method: Method, data: Rollouts, resume_from: Path | None, stop: StopOnSignal) -> None:
+def _fit(
+    trainer: Trainer, method: Method, data: Rollouts, resume_from: Path | None, stop: StopOnSignal
+) -> None:
     try:
         trainer.fit(method, datamodule=data, ckpt_path=resume_from, weights_only=True)
     except SystemExit as leaving:  # what Lightning makes of a KeyboardInterrupt
         cause = leaving.__context__
-        raise cause if isinstance(cause, Stopped) else Stopped(stop.signal or signal.SIGINT) from leaving
+        raise (
+            cause if isinstance(cause, Stopped) else Stopped(stop.signal or signal.SIGINT)
+        ) from leaving
 
 
 @contextlib.contextmanager
 def _quiet_writers() -> Iterator[None]:
-    """Meanwhile TensorBoard's threads end without a traceback where they cannot write: the main thread says it, in one line."""
+    """Meanwhile TensorBoard's threads end without a traceback where they cannot write: the main
+    thread says it, in one line.
+    """
     before = threading.excepthook
 
     def failed(failure: threading.ExceptHookArgs) -> None:
-        if not isinstance(failure.exc_value, OSError) or type(failure.thread).__module__ != _AsyncWriterThread.__module__:
+        if (
+            not isinstance(failure.exc_value, OSError)
+            or type(failure.thread).__module__ != _AsyncWriterThread.__module__
+        ):
             before(failure)
 
     threading.excepthook = failed
@@ -329,24 +422,40 @@ def _collecting(data: Rollouts) -> Iterator[None]:
 
 
 def worker_died(cause: BaseException, collectors: Sequence[Collector]) -> RolloutError | None:
-    """What ``cause`` is reported as if it says that a worker of one of ``collectors`` died, else None.
+    """What ``cause`` is reported as if it says that a worker of one of ``collectors`` died, else
+    None.
 
-    torch raises ``cause`` from a signal handler, at any point of the main process: also while a collection is being
-    started, or when none is under way.
+    torch raises ``cause`` from a signal handler, at any point of the main process: also while a
+    collection is being started, or when none is under way.
     """
-    if not str(cause).startswith("DataLoader worker (pid"):  # what a worker raised says "Caught ... in DataLoader worker"
+    if not str(cause).startswith(
+        "DataLoader worker (pid"
+    ):  # what a worker raised says "Caught ... in DataLoader worker"
         return None
     names = [name for collector in collectors for name in collector.outstanding]
-    what = f"{names[0]} .. {names[-1]} ({len(names)} requests) were outstanding" if names else "no episode was outstanding"
-    guard = "" if get_start_method() == "fork" else (
-        "in a script, put the call below `if __name__ == '__main__':` and your own classes above it; else "
+    what = (
+        f"{names[0]} .. {names[-1]} ({len(names)} requests) were outstanding"
+        if names
+        else "no episode was outstanding"
+    )
+    guard = (
+        ""
+        if get_start_method() == "fork"
+        else (
+            "in a script, put the call below `if __name__ == '__main__':` and your own classes "
+            "above it; else "
+        )
     )
     remedy = f"{guard}free memory or lower --num_workers, then --resume"
     return RolloutError(f"a roll-out worker died ({cause}) while {what}; {remedy}")
 
 
 def _trainer(
-    options: RunOptions, config: MethodConfig, callbacks: Sequence[Callback], loggers: Any, storage: AtomicCheckpointIO
+    options: RunOptions,
+    config: MethodConfig,
+    callbacks: Sequence[Callback],
+    loggers: Any,
+    storage: AtomicCheckpointIO,
 ) -> Trainer:
     last = f" to {options.seed + options.num_seeds - 1}" if options.num_seeds > 1 else ""
     name = f"{options.implementation} {options.gamename} seed {options.seed}{last}"
@@ -359,14 +468,22 @@ def _trainer(
         every += [BestCheckpoint([run.run_dir for run in options.single_runs()])]
         every += [LastCheckpoint(options.run_dir, config.checkpoint_interval)]
     if not (own_bar := any(isinstance(each, ProgressBar) for each in callbacks)):
-        every.append(RunProgress(name, config.epoch_budget, config.max_env_steps, getattr(config, "train_episodes", None)))
+        every.append(
+            RunProgress(
+                name,
+                config.epoch_budget,
+                config.max_env_steps,
+                getattr(config, "train_episodes", None),
+            )
+        )
     return Trainer(
         accelerator=options.accelerator,
         default_root_dir=options.run_dir,
         devices=1,
         max_epochs=config.epoch_budget,
-        # An epoch is one batch. Counted in batches, not in epochs, Lightning also evaluates the one in which a run is stopped,
-        # but not the last of max_epochs, which is none when the run is resumed with more.
+        # An epoch is one batch. Counted in batches, not in epochs, Lightning also evaluates the one
+        # in which a run is stopped, but not the last of max_epochs, which is none when the run is
+        # resumed with more.
         check_val_every_n_epoch=None,
         val_check_interval=config.eval_interval,
         num_sanity_val_steps=0,
@@ -382,21 +499,41 @@ def _trainer(
 
 def _summary(run: Run) -> str:
     state = "interrupted" if run.signal else "finished"
-    line = f"{state} at {int(run.method.env_steps):,} training steps, {int(run.method.eval_env_steps):,} evaluation steps"
+    line = (
+        f"{state} at {int(run.method.env_steps):,} training steps, "
+        f"{int(run.method.eval_env_steps):,} evaluation steps"
+    )
     returns = last_returns(run.method.scalars)
     line += f"; last returns: {', '.join(returns)}" if returns else ""
     line += _ended_early(run)
-    return line + (f"\ncontinue with --resume; run directory: {run.path}" if run.signal else f"\nrun directory: {run.path}")
+    return line + (
+        f"\ncontinue with --resume; run directory: {run.path}"
+        if run.signal
+        else f"\nrun directory: {run.path}"
+    )
 
 
 def _ended_early(run: Run) -> str:
-    """What ended a run before the steps that were asked for, e.g. train_episodes; nothing if they were played."""
+    """What ended a run before the steps that were asked for, e.g. train_episodes; nothing if
+    they were played.
+    """
     method, asked = run.method, run.method.cfg.max_env_steps
     if asked is None or run.signal or int(method.env_steps) >= asked:
         return ""
-    done = {"train_episodes": int(method.episodes), "max_episodes": int(method.episodes), "max_epochs": run.trainer.current_epoch}
+    done = {
+        "train_episodes": int(method.episodes),
+        "max_episodes": int(method.episodes),
+        "max_epochs": run.trainer.current_epoch,
+    }
     limits = {key: getattr(method.cfg, key, None) for key in done}
-    reached = [f"{key}={limit:,}" for key, limit in limits.items() if limit is not None and done[key] >= limit]
+    reached = [
+        f"{key}={limit:,}"
+        for key, limit in limits.items()
+        if limit is not None and done[key] >= limit
+    ]
     if not reached:
         return f"\nended before max_env_steps={asked:,}: the return that it stops at was reached"
-    return f"\nended before max_env_steps={asked:,}: {' and '.join(reached)} came first; raise it to play all steps"
+    return (
+        f"\nended before max_env_steps={asked:,}: {' and '.join(reached)} came first; raise it "
+        "to play all steps"
+    )

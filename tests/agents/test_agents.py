@@ -1,4 +1,6 @@
-"""What holds for every agent: members alone and together are the same, equal seeds give equal runs, and all of them learn."""
+"""What holds for every agent: members alone and together are the same, equal seeds give equal
+runs, and all of them learn.
+"""
 
 import tempfile
 
@@ -21,13 +23,21 @@ def assert_same(ours, theirs):
 
 def saved(agent):
     """All that checkpoints keep of an agent."""
-    return {name: value for name, value in agent.rows().items() if name in agent.state_dict() or name.startswith("optimizers.")}
+    return {
+        name: value
+        for name, value in agent.rows().items()
+        if name in agent.state_dict() or name.startswith("optimizers.")
+    }
 
 
 def assert_same_up_to_rounding(ours, theirs):
-    """Across numbers of members: the library may add up in another order. One foreign number would show in all digits."""
+    """Across numbers of members: the library may add up in another order. One foreign number
+    would show in all digits.
+    """
     for key, value in theirs.items():
-        torch.testing.assert_close(ours[key], value, rtol=1e-3, atol=1e-4, msg=lambda text, key=key: f"{key}: {text}")
+        torch.testing.assert_close(
+            ours[key], value, rtol=1e-3, atol=1e-4, msg=lambda text, key=key: f"{key}: {text}"
+        )
         assert torch.isfinite(value).all()
 
 
@@ -36,7 +46,9 @@ def at_five(returns, count):
     return (count >= 5) & (torch.arange(len(count)) % 2 == 0) & (len(count) == len(SEEDS))
 
 
-@pytest.mark.parametrize("name", [name for name in AGENTS if name not in ("dueling-icm", "td3-discrete-fixed-icm")])
+@pytest.mark.parametrize(
+    "name", [name for name in AGENTS if name not in ("dueling-icm", "td3-discrete-fixed-icm")]
+)
 def test_a_member_is_the_agent_alone_and_who_leaves_changes_nothing_for_the_others(name):
     together, training = train(name, SEEDS, episodes=9, stop=at_five)
     training.run()
@@ -48,12 +60,19 @@ def test_a_member_is_the_agent_alone_and_who_leaves_changes_nothing_for_the_othe
         assert training.results.episodes[n] == episodes
         returns = training.results.returns[n, :episodes]
         torch.testing.assert_close(returns, single.results.returns[0], rtol=0, atol=1e-3)
-        assert_same_up_to_rounding({key: value[n : n + 1] for key, value in saved(together).items()}, saved(alone))
+        assert_same_up_to_rounding(
+            {key: value[n : n + 1] for key, value in saved(together).items()}, saved(alone)
+        )
 
 
-@pytest.mark.parametrize("name", ["ql-count", "ddqn-icm", "td3-icm", "td3-discrete-annealed", "ppo-icm", "ppo-paper-continuous"])
+@pytest.mark.parametrize(
+    "name",
+    ["ql-count", "ddqn-icm", "td3-icm", "td3-discrete-annealed", "ppo-icm", "ppo-paper-continuous"],
+)
 def test_learns_the_identity_task(name):
-    """Chance gives 3.3 of 10 (continuous: about 3). The others' values are known, see ``test_chain``."""
+    """Chance gives 3.3 of 10 (continuous: about 3). The others' values are known, see
+    ``test_chain``.
+    """
     seeds = [1, 2]
     agent, training = train(name, seeds, episodes=60)
     training.run()
@@ -75,7 +94,9 @@ def test_no_learning_in_the_first_episodes(name):
 
 @pytest.mark.parametrize("name", AGENTS)
 def test_a_snapshot_goes_on_as_if_nothing_had_happened(name):
-    """In the middle of an episode, after a member has left the stack, and through ``torch.save``: bit by bit."""
+    """In the middle of an episode, after a member has left the stack, and through
+    ``torch.save``: bit by bit.
+    """
 
     def early(returns, count):
         return (count >= 3) & (torch.arange(len(count)) == 1) & (len(count) == 3)
@@ -85,7 +106,14 @@ def test_a_snapshot_goes_on_as_if_nothing_had_happened(name):
     stopped, half = train(name, SEEDS[:3], episodes=8, stop=early)
     half.run(66)
     with tempfile.TemporaryFile() as file:
-        torch.save((stopped.state_dict(), [each.state_dict() for each in stopped.optimizers()], half.snapshot()), file)
+        torch.save(
+            (
+                stopped.state_dict(),
+                [each.state_dict() for each in stopped.optimizers()],
+                half.snapshot(),
+            ),
+            file,
+        )
         file.seek(0)
         weights, moments, state = torch.load(file, weights_only=True)
     assert len(state["members"]) == 2
@@ -126,13 +154,18 @@ def test_the_gradient_by_hand_is_that_of_the_loss(name, going_on):
     leaf = agent.params.clone().requires_grad_()
     with torch.no_grad():
         target = double_q_target(
-            batch.reward, batch.discount, agent.net(agent.params, batch.next_obs), agent.net(agent.target, batch.next_obs)
+            batch.reward,
+            batch.discount,
+            agent.net(agent.params, batch.next_obs),
+            agent.net(agent.target, batch.next_obs),
         )
     q = agent.net(leaf, batch.obs).gather(-1, batch.action.unsqueeze(-1)).squeeze(-1)
     loss = weighted_squared_error(q, target, agent.weight)
     (grad,) = torch.autograd.grad(loss.sum(), leaf)
     by_hand = torch.empty_like(grad)
-    torch.testing.assert_close(agent._gradient(agent.params, agent.target, batch, agent.weight, by_hand), loss.detach())
+    torch.testing.assert_close(
+        agent._gradient(agent.params, agent.target, batch, agent.weight, by_hand), loss.detach()
+    )
     torch.testing.assert_close(by_hand, grad, rtol=1e-4, atol=1e-6)
 
 
@@ -173,10 +206,20 @@ def test_members_adopt_a_plain_module(name):
 
 @pytest.mark.parametrize("name", [name for name in AGENTS if name != "td3-discrete-annealed"])
 def test_an_agent_follows_its_device_with_all_that_it_has(name):
-    """The meta device computes nothing, but refuses to mix with another. Parameters are new there, so no optimizer follows."""
+    """The meta device computes nothing, but refuses to mix with another. Parameters are new
+    there, so no optimizer follows.
+    """
     agent = AGENTS[name](SEEDS[:2]).to("meta")
-    obs, episode = torch.zeros(2, 3, device="meta"), torch.zeros(2, dtype=torch.int64, device="meta")
-    assert agent.act(obs, episode, 0).device == agent.greedy(obs.unsqueeze(1)).device == agent.device == torch.device("meta")
+    obs, episode = (
+        torch.zeros(2, 3, device="meta"),
+        torch.zeros(2, dtype=torch.int64, device="meta"),
+    )
+    assert (
+        agent.act(obs, episode, 0).device
+        == agent.greedy(obs.unsqueeze(1)).device
+        == agent.device
+        == torch.device("meta")
+    )
     assert {value.device.type for value in (*agent.parameters(), *agent.buffers())} == {"meta"}
     if (memory := agent.memory()) is not None:
         assert memory.data["rows"].device.type == "meta"

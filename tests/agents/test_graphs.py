@@ -1,4 +1,6 @@
-"""What a CUDA graph does is done here by a stand-in on the CPU: it repeats operations on the places in memory that they had."""
+"""What a CUDA graph does is done here by a stand-in on the CPU: it repeats operations on the
+places in memory that they had.
+"""
 
 import copy
 
@@ -16,7 +18,9 @@ from lightning_rl.run.options import RunOptions, run_config
 
 
 class Tape(TorchDispatchMode):
-    """Keeps the operations that were done, with the tensors that they read and wrote. Numbers of Python's are what they were."""
+    """Keeps the operations that were done, with the tensors that they read and wrote. Numbers of
+    Python's are what they were.
+    """
 
     def __init__(self):
         super().__init__()
@@ -30,7 +34,11 @@ class Tape(TorchDispatchMode):
     def play(self):
         for func, args, kwargs, result in self.done:
             again = func(*args, **kwargs)
-            pairs = zip(result, again, strict=True) if isinstance(result, tuple | list) else [(result, again)]
+            pairs = (
+                zip(result, again, strict=True)
+                if isinstance(result, tuple | list)
+                else [(result, again)]
+            )
             for old, new in pairs:
                 if isinstance(old, torch.Tensor) and old.data_ptr() != new.data_ptr():
                     old.copy_(new)
@@ -38,7 +46,9 @@ class Tape(TorchDispatchMode):
 
 @pytest.fixture
 def replays(monkeypatch):
-    """How often each recording was replayed. A recording is made by doing it: its first replay has been done."""
+    """How often each recording was replayed. A recording is made by doing it: its first replay
+    has been done.
+    """
     counts = []
 
     def recorded(function):
@@ -73,10 +83,13 @@ def check_same(agent, other):
 
 
 @pytest.mark.parametrize(
-    ("kind", "changes"), [*((kind, {}) for kind in KINDS), ("simple", {"updates_per_step": 3, "double_q": True})]
+    ("kind", "changes"),
+    [*((kind, {}) for kind in KINDS), ("simple", {"updates_per_step": 3, "double_q": True})],
 )
 def test_replayed_updates_are_the_updates(kind, changes, replays):
-    """Of a memory that fills and turns over, through several blocks of noise and target networks."""
+    """Of a memory that fills and turns over, through several blocks of noise and target
+    networks.
+    """
     agent = trained(kind, 150, cuda_graphs=True, **changes)
     assert len(replays) == 2
     assert min(replays) > 120
@@ -84,7 +97,9 @@ def test_replayed_updates_are_the_updates(kind, changes, replays):
 
 
 def test_what_has_moved_is_recorded_anew(replays):
-    agent, other = (ModelBasedDQN(config("simple", cuda_graphs=on), PanFlute(3), [0, 1]) for on in (True, False))
+    agent, other = (
+        ModelBasedDQN(config("simple", cuda_graphs=on), PanFlute(3), [0, 1]) for on in (True, False)
+    )
     for each in (agent, other):
         training = StepTraining(each)
         training.run(30)
@@ -121,7 +136,10 @@ def test_inputs_are_read_where_they_are(replays):
 def test_a_copy_records_for_itself(replays):
     agent = trained("simple", 30, cuda_graphs=True)
     twin = copy.deepcopy(agent)
-    assert [part._replay for part in (twin.draw, twin.value_gradient)] == [None, None]  # a graph cannot be copied
+    assert [part._replay for part in (twin.draw, twin.value_gradient)] == [
+        None,
+        None,
+    ]  # a graph cannot be copied
     assert len(replays) == 2
     for number in range(10, 15):
         for each in (agent, twin):
@@ -137,7 +155,10 @@ def test_what_cannot_be_recorded_is_said(replays, monkeypatch):
     monkeypatch.setattr(graphs, "recorded", refused)
     with pytest.raises(UserError) as error:
         trained("environment", 30, cuda_graphs=True)
-    expected = "cuda_graphs=true: an update cannot be recorded (operation not permitted when stream is capturing); leave it out"
+    expected = (
+        "cuda_graphs=true: an update cannot be recorded (operation not permitted when "
+        "stream is capturing); leave it out"
+    )
     assert str(error.value) == expected
 
 
@@ -148,4 +169,6 @@ def test_a_cpu_records_nothing(monkeypatch):
 
 def test_warm_up_cannot_be_recorded():
     with pytest.raises(UserError, match=r"cuda_graphs.*leave one of them out"):
-        run_config(RunOptions("simple-model", "procmaze", settings={"cuda_graphs": True, "warm_up": 100}))
+        run_config(
+            RunOptions("simple-model", "procmaze", settings={"cuda_graphs": True, "warm_up": 100})
+        )

@@ -29,9 +29,15 @@ def make(kind, env, seeds, **changes):
 
 
 STACKS = [
-    ("replay", PanFlute(4)), ("environment", ButtonGrid(2, 2)), ("simple", ProcMaze(2)), ("categorical", PanFlute(4)),
-    ("gaussian", ButtonGrid(2, 2)), ("environment", ProcMaze(2)), ("simple", PanFlute(4)), ("categorical", ProcMaze(2)),
-]  # fmt: skip
+    ("replay", PanFlute(4)),
+    ("environment", ButtonGrid(2, 2)),
+    ("simple", ProcMaze(2)),
+    ("categorical", PanFlute(4)),
+    ("gaussian", ButtonGrid(2, 2)),
+    ("environment", ProcMaze(2)),
+    ("simple", PanFlute(4)),
+    ("categorical", ProcMaze(2)),
+]
 
 
 @pytest.mark.parametrize(("kind", "env"), STACKS)
@@ -72,7 +78,9 @@ def test_a_snapshot_of_more_steps_than_are_remembered_is_refused():
 
 
 def test_schedule_of_target_and_updates():
-    """Learning starts at step 20; the target is copied at 20, 30, .. before the updates and stays still in between."""
+    """Learning starts at step 20; the target is copied at 20, 30, .. before the updates and
+    stays still in between.
+    """
     training = StepTraining(make("replay", PanFlute(3), [0], updates_per_step=3))
     training.run(20)
     agent = training.agent
@@ -96,7 +104,9 @@ def test_an_update_descends_the_weighted_squared_error():
     agent.target.data += 0.1
     s, real = agent.cfg, agent.source.sample(0)
     leaf = torch.nn.Parameter(agent.online.params.detach().clone())
-    optimizer = torch.optim.AdamW([leaf], s.learning_rate, s.betas, s.adam_eps, s.weight_decay / s.learning_rate)
+    optimizer = torch.optim.AdamW(
+        [leaf], s.learning_rate, s.betas, s.adam_eps, s.weight_decay / s.learning_rate
+    )
     q = real.obs
     for layer in agent.net.layers(leaf):
         q = torch.nn.functional.elu(q) if q is not real.obs else q
@@ -130,7 +140,10 @@ def test_adam_with_unscaled_decay_is_the_formula_to_the_last_digits():
 def test_imagined_steps_are_joined_step_after_step():
     q = [torch.full((1, 2, 3), float(k)) for k in range(3)]
     alive = [torch.tensor([[1.0, 0.5]]), torch.tensor([[0.0, 0.5]]), torch.tensor([[1.0, 1.0]])]
-    steps = [(q[k], torch.full((1, 2), k), torch.full((1, 2), float(-k)), alive[k], q[k]) for k in range(3)]
+    steps = [
+        (q[k], torch.full((1, 2), k), torch.full((1, 2), float(-k)), alive[k], q[k])
+        for k in range(3)
+    ]
     for env, weight in ((ProcMaze(2), [[1.0, 1.0, 1.0, 0.5, 0.0, 0.25]]), (PanFlute(3), None)):
         batch = make("environment", env, [0], batch_size=2).source.imagined(*in_order(steps))
         assert batch.action.tolist() == [[0, 0, 1, 1, 2, 2]]
@@ -139,7 +152,9 @@ def test_imagined_steps_are_joined_step_after_step():
 
 
 def test_the_perfect_model_imagines_what_the_environment_does():
-    """Every imagined step is one that the environment makes, from a state that was visited; nothing counts after the end."""
+    """Every imagined step is one that the environment makes, from a state that was visited;
+    nothing counts after the end.
+    """
     env = ProcMaze(2)
     agent = make("environment", env, [0], learning_starts=10**6)
     StepTraining(agent).run(40)
@@ -178,18 +193,26 @@ def test_the_perfect_model_remembers_states_that_are_no_whole_numbers():
 
 
 def test_the_stale_observation_is_the_last_one_of_the_episode_before():
-    """One bogus transition an episode, as in the paper's code; without it, the first observation of the new maze."""
+    """One bogus transition an episode, as in the paper's code; without it, the first observation
+    of the new maze.
+    """
     env = ProcMaze(2)
     for stale in (False, True):
         agent = make("replay", env, [0], learning_starts=10**6, replay_size=400)
         training = StepTraining(agent, stale_observation=stale)
         training.run(300)
         rows = agent.source.memory.data["bytes"][:300].float()
-        obs, after, continues = rows[:, : env.obs_size], rows[:, env.obs_size : 2 * env.obs_size], rows[:, -1]
+        obs, after, continues = (
+            rows[:, : env.obs_size],
+            rows[:, env.obs_size : 2 * env.obs_size],
+            rows[:, -1],
+        )
         ends = (continues[:-1] == 0).nonzero().flatten()
         assert len(ends) > 5
         kept = (obs[ends + 1] == after[ends]).all(-1)
-        assert kept.all() if stale else kept.float().mean() < 0.3  # a new maze may look like the last one
+        assert (
+            kept.all() if stale else kept.float().mean() < 0.3
+        )  # a new maze may look like the last one
 
 
 def test_play_cuts_at_the_horizon_and_stops_at_the_end():
@@ -209,7 +232,9 @@ def test_play_cuts_at_the_horizon_and_stops_at_the_end():
 def test_memory_of_a_hundred_thousand_steps_is_small():
     """Bits as bytes: 13.4 MB a seed for ProcMaze 4, a quarter of what single precision takes."""
     agent = make("replay", ProcMaze(4), [0], replay_size=100_000)
-    assert sum(data.nbytes for data in agent.source.memory.data.values()) == 100_000 * (2 * 64 + 2 + 4)
+    assert sum(data.nbytes for data in agent.source.memory.data.values()) == 100_000 * (
+        2 * 64 + 2 + 4
+    )
     perfect = make("environment", ProcMaze(4), [0], replay_size=100_000)
     assert sum(data.nbytes for data in perfect.source.memory.data.values()) == 100_000 * 2 * 18
 
@@ -225,9 +250,13 @@ def test_memory_of_a_hundred_thousand_steps_is_small():
     ],
 )
 def test_thirty_seeds_begin_within_the_memory_that_is_stated(name, megabytes):
-    """Beside some 400 MB of libraries; docs/model_based.md. Measured: what the process grows by with the first updates."""
+    """Beside some 400 MB of libraries; docs/model_based.md. Measured: what the process grows by
+    with the first updates.
+    """
     cls, before = implementation(name), resident_bytes()
-    cfg = build_config(cls.Config, [*merged_values(name, "procmaze"), ("test", {"learning_starts": 11})])
+    cfg = build_config(
+        cls.Config, [*merged_values(name, "procmaze"), ("test", {"learning_starts": 11})]
+    )
     method = cls("procmaze", implementation=name, seed=0, num_seeds=30, config=vars(cfg))
     StepTraining(method.agent).run(13)
     assert resident_bytes() - before < megabytes * 2**20
@@ -235,9 +264,14 @@ def test_thirty_seeds_begin_within_the_memory_that_is_stated(name, megabytes):
 
 def test_the_policy_of_a_seed_is_a_view_of_the_block_of_all():
     """A copy would be a fifth of the memory of thirty categorical agents."""
-    method = implementation("simple-model")("procmaze-2", implementation="simple-model", seed=0, num_seeds=2)
+    method = implementation("simple-model")(
+        "procmaze-2", implementation="simple-model", seed=0, num_seeds=2
+    )
     agent, policy = method.agent, method.policies[1]
-    for own, block in ((policy.values, agent.online.params), (policy.world, agent.source.weights.params)):
+    for own, block in (
+        (policy.values, agent.online.params),
+        (policy.world, agent.source.weights.params),
+    ):
         assert own.untyped_storage().data_ptr() == block.untyped_storage().data_ptr()
         assert torch.equal(own, block[1:])
 
@@ -249,47 +283,72 @@ def table(*rows):
 
 
 def test_a_policy_adds_noise_to_values_over_the_temperature():
-    """At temperature 0.1, values 0, 0.2 and 0.3 are 0, 2 and 3, and values 0.5, 0 and 0 are 5, 0 and 0."""
+    """At temperature 0.1, values 0, 0.2 and 0.3 are 0, 2 and 3, and values 0.5, 0 and 0 are 5, 0
+    and 0.
+    """
     policy = WorldPolicy(*table([0.0, 0.2, 0.3], [0.5, 0.0, 0.0]), 0.1, None)
-    noise = torch.tensor([[0.0, 0.0, 0.0], [0.0, 0.5, 0.0], [0.0, 1.5, 0.0], [0.0, 0.0, 4.5], [0.0, 0.0, 5.5]])
+    noise = torch.tensor(
+        [[0.0, 0.0, 0.0], [0.0, 0.5, 0.0], [0.0, 1.5, 0.0], [0.0, 0.0, 4.5], [0.0, 0.0, 5.5]]
+    )
     obs = torch.eye(2)[[0, 0, 0, 1, 1]]
     assert policy.act(obs, None, noise).tolist() == [2, 2, 1, 0, 2]
 
 
 def test_a_policy_without_noise_sees_the_mode_of_a_latent():
-    """Classes of probability 0.2, 0.3 and 0.5: the mode is the last, 0.1 asks for the first and 0.4 for the second."""
+    """Classes of probability 0.2, 0.3 and 0.5: the mode is the last, 0.1 asks for the first and
+    0.4 for the second.
+    """
     model = LatentModel(2, 3, (), "elu", CategoricalLatent(1, 3))
     params = torch.zeros(1, model.size)
     model.layers(params)[0][-1].bias[:] = torch.tensor([0.2, 0.3, 0.5]).log()
-    policy = WorldPolicy(*table([1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]), 0.1, (model, params))
-    noise, obs = torch.tensor([[0.0] * 4, [0.0, 0.0, 0.0, 0.1], [0.0, 0.0, 0.0, 0.4]]), torch.ones(3, 2)
+    policy = WorldPolicy(
+        *table([1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]), 0.1, (model, params)
+    )
+    noise, obs = (
+        torch.tensor([[0.0] * 4, [0.0, 0.0, 0.0, 0.1], [0.0, 0.0, 0.0, 0.4]]),
+        torch.ones(3, 2),
+    )
     assert policy.features(obs, noise[:, 3:]).tolist() == [[2], [0], [1]]
     assert policy.act(obs, None, noise).tolist() == [2, 0, 1]
     assert policy.act(obs, None, noise[:1].expand(3, -1)).tolist() == [2, 2, 2]
 
 
 def test_losses_are_means_over_the_updates_since_they_were_last_taken(monkeypatch):
-    """Values and discounts are 0, so that errors are the rewards; squared: 1 and 9, 0 and 4, then 1 and 1, 16 and 16."""
+    """Values and discounts are 0, so that errors are the rewards; squared: 1 and 9, 0 and 4,
+    then 1 and 1, 16 and 16.
+    """
     agent = make("simple", PanFlute(3), [0, 1])
     source, still = agent.source, SimpleNamespace(step=lambda: None)
     agent.online.params.data.zero_()
-    rewards = torch.tensor([[[1.0, 3.0], [0.0, 2.0]], [[1.0, 1.0], [4.0, 4.0]], [[1.0, 3.0], [0.0, 2.0]]])
-    own = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])  # of the model, which adds them once, three times and once
+    rewards = torch.tensor(
+        [[[1.0, 3.0], [0.0, 2.0]], [[1.0, 1.0], [4.0, 4.0]], [[1.0, 3.0], [0.0, 2.0]]]
+    )
+    own = torch.tensor(
+        [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+    )  # of the model, which adds them once, three times and once
 
     def batch(values, number, sample):
         obs, none = torch.zeros(2, 2, agent.env.obs_size), torch.zeros(2, 2)
         return UpdateBatch(values(obs), none.long(), rewards[number], none, obs, None)
 
     monkeypatch.setattr(source, "sample", lambda number: None)
-    monkeypatch.setattr(source, "fit", lambda sample, number, *others: source.losses.add_((1.0, 3.0, 1.0)[number] * own))
+    monkeypatch.setattr(
+        source,
+        "fit",
+        lambda sample, number, *others: source.losses.add_((1.0, 3.0, 1.0)[number] * own),
+    )
     monkeypatch.setattr(source, "batch", batch)
     assert agent.take_losses() == {}
     names = ("train/value_loss", "model/reward_loss", "model/continuation_loss", "model/obs_loss")
-    for updates, means in (((0, 1), [[3.0, 9.0], [2.0, 8.0], [4.0, 10.0], [6.0, 12.0]]),
-                           ((2,), [[5.0, 2.0], [1.0, 4.0], [2.0, 5.0], [3.0, 6.0]])):  # fmt: skip
+    for updates, means in (
+        ((0, 1), [[3.0, 9.0], [2.0, 8.0], [4.0, 10.0], [6.0, 12.0]]),
+        ((2,), [[5.0, 2.0], [1.0, 4.0], [2.0, 5.0], [3.0, 6.0]]),
+    ):
         for number in updates:
             agent.update(number, [still])
-        assert {name: value.tolist() for name, value in agent.take_losses().items()} == dict(zip(names, means, strict=True))
+        assert {name: value.tolist() for name, value in agent.take_losses().items()} == dict(
+            zip(names, means, strict=True)
+        )
         assert agent.take_losses() == {}
 
 

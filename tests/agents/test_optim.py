@@ -13,7 +13,10 @@ N, D = 5, 40
 
 
 def gradients(steps):
-    return torch.randn(steps, N, D, generator=torch.Generator().manual_seed(1)) * torch.logspace(-3, 2, N)[:, None]
+    return (
+        torch.randn(steps, N, D, generator=torch.Generator().manual_seed(1))
+        * torch.logspace(-3, 2, N)[:, None]
+    )
 
 
 @pytest.mark.parametrize("max_norm", [None, 0.5])
@@ -39,7 +42,9 @@ def test_one_stack_equals_n_adams(max_norm):
         assert adam.num_steps[n] == state["step"]
         torch.testing.assert_close(params.data[n], rows[n].detach(), rtol=2e-6, atol=1e-6)
         torch.testing.assert_close(adam.moments["exp_avg"][n], state["exp_avg"], rtol=1e-5, atol=0)
-        torch.testing.assert_close(adam.moments["exp_avg_sq"][n], state["exp_avg_sq"], rtol=1e-5, atol=0)
+        torch.testing.assert_close(
+            adam.moments["exp_avg_sq"][n], state["exp_avg_sq"], rtol=1e-5, atol=0
+        )
 
 
 def stepped(max_norm=None):
@@ -68,9 +73,14 @@ def test_inactive_members_do_not_change_at_all_whatever_their_gradient(bad, max_
 
 @pytest.mark.parametrize("decay", [0.0, 0.01])
 def test_members_that_always_step_together_take_one_pass(decay):
-    """As members that step apart, and as ``torch.optim.AdamW`` with a decay that is scaled by the learning rate."""
+    """As members that step apart, and as ``torch.optim.AdamW`` with a decay that is scaled by
+    the learning rate.
+    """
     one, two, three = (nn.Parameter(torch.linspace(-1, 1, N * D).view(N, D)) for _ in range(3))
-    together, apart = (MemberAdam(x, rate, (0.9, 0.99), 1e-5, decay, 0.5) for x, rate in ((one, 0.02), (two, [0.02] * N)))
+    together, apart = (
+        MemberAdam(x, rate, (0.9, 0.99), 1e-5, decay, 0.5)
+        for x, rate in ((one, 0.02), (two, [0.02] * N))
+    )
     known = torch.optim.AdamW([three], 0.02, (0.9, 0.99), 1e-5, decay / 0.02)
     for grad in gradients(20):
         for x in (one, two):
@@ -107,7 +117,12 @@ def test_a_loaded_state_is_where_the_block_is():
 
 def test_targets_of_inactive_members_stay_whatever_their_parameters_are():
     target = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
-    track(target, torch.tensor([[2.0, 3.0], [float("nan"), float("inf")]]), 0.5, torch.tensor([True, False]))
+    track(
+        target,
+        torch.tensor([[2.0, 3.0], [float("nan"), float("inf")]]),
+        0.5,
+        torch.tensor([True, False]),
+    )
     assert target.tolist() == [[1.5, 2.5], [3.0, 4.0]]
 
 
@@ -139,7 +154,9 @@ def test_what_does_not_fit_is_refused():
         MemberAdam(nn.Parameter(torch.zeros(N, D)), 0.1).step()
 
 
-@pytest.mark.parametrize("make", [lambda params: Adam([params], 0.1), lambda params: MemberAdam(params, 0.1)])
+@pytest.mark.parametrize(
+    "make", [lambda params: Adam([params], 0.1), lambda params: MemberAdam(params, 0.1)]
+)
 def test_hooks_around_a_step_are_called_whenever_there_are_some(make):
     params, seen = nn.Parameter(torch.zeros(2, 3)), []
     params.grad = torch.ones(2, 3)

@@ -11,8 +11,14 @@ def test_returns_start_anew_after_each_episode():
 
 
 def test_generalised_advantage_by_hand():
-    """Step 1 is truncated (bootstraps, no trace), step 2 terminated, step 3 is where the data end (bootstraps)."""
-    reward, value, next_value = torch.ones(4), torch.tensor([1.0, 2, 3, 4]), torch.tensor([2.0, 6, 9, 10])
+    """Step 1 is truncated (bootstraps, no trace), step 2 terminated, step 3 is where the data
+    end (bootstraps).
+    """
+    reward, value, next_value = (
+        torch.ones(4),
+        torch.tensor([1.0, 2, 3, 4]),
+        torch.tensor([2.0, 6, 9, 10]),
+    )
     discount, last = torch.tensor([0.5, 0.5, 0.0, 0.5]), torch.tensor([False, True, True, True])
     delta = [1 + 0.5 * 2 - 1, 1 + 0.5 * 6 - 2, 1 - 3, 1 + 0.5 * 10 - 4]
     expected = [delta[0] + 0.8 * 0.5 * delta[1], *delta[1:]]

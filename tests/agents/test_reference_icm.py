@@ -1,10 +1,21 @@
-"""The intrinsic curiosity module against the same written out in plain torch, and how its bonus reaches the agents."""
+"""The intrinsic curiosity module against the same written out in plain torch, and how its bonus
+reaches the agents.
+"""
 
 import pytest
 import torch
 import torch.nn.functional as F
 from member_helpers import Task, config, off_policy, ppo_of, table_of
-from reference_helpers import close, close_to_adam, count, descend, leaf, of_member, perceptron, random_batch
+from reference_helpers import (
+    close,
+    close_to_adam,
+    count,
+    descend,
+    leaf,
+    of_member,
+    perceptron,
+    random_batch,
+)
 
 from lightning_rl.agents.base import Transition
 from lightning_rl.agents.dqn import DDQN
@@ -12,9 +23,13 @@ from lightning_rl.agents.icm import ICM
 
 OBS, WIDTH, FEATURES, RATE, BETA, ETA = 4, 6, 3, 0.02, 0.3, 0.7
 CURIOUS = {
-    "curiosity": "icm", "icm_learning_rate": RATE, "icm_beta": BETA, "icm_eta": ETA, "icm_hidden_size": WIDTH,
+    "curiosity": "icm",
+    "icm_learning_rate": RATE,
+    "icm_beta": BETA,
+    "icm_eta": ETA,
+    "icm_hidden_size": WIDTH,
     "icm_feature_size": FEATURES,
-}  # fmt: skip
+}
 SEEDS, SIZES, ACTIVE = [1, 2, 3], (8, 5, 8), torch.tensor([True, True, False])
 
 
@@ -24,28 +39,41 @@ def make(action_size, continuous, seeds=SEEDS):
 
 
 def losses(params, b, actions, continuous):
-    """(inverse loss, forward error) of each transition. The forward model has four residual blocks; all see the action."""
+    """(inverse loss, forward error) of each transition. The forward model has four residual
+    blocks; all see the action.
+    """
     block = (WIDTH + actions, WIDTH)
     shapes = [
-        (OBS, WIDTH, WIDTH, FEATURES), (2 * FEATURES, WIDTH, WIDTH, actions), (FEATURES + actions, WIDTH, WIDTH, WIDTH),
-        *[block] * 8, (WIDTH + actions, WIDTH, FEATURES),
-    ]  # fmt: skip
+        (OBS, WIDTH, WIDTH, FEATURES),
+        (2 * FEATURES, WIDTH, WIDTH, actions),
+        (FEATURES + actions, WIDTH, WIDTH, WIDTH),
+        *[block] * 8,
+        (WIDTH + actions, WIDTH, FEATURES),
+    ]
     encoder, inverse, enter, *blocks, leave = params.split([count(shape) for shape in shapes])
     action = b.action if continuous else F.one_hot(b.action, actions).float()
-    before, after = (perceptron(encoder, shapes[0], obs, F.leaky_relu) for obs in (b.obs, b.next_obs))
+    before, after = (
+        perceptron(encoder, shapes[0], obs, F.leaky_relu) for obs in (b.obs, b.next_obs)
+    )
     told = perceptron(inverse, shapes[1], torch.cat([before, after], -1), F.relu)
     x = perceptron(enter, shapes[2], torch.cat([before, action], -1), F.leaky_relu)
     for first, second in zip(blocks[::2], blocks[1::2], strict=True):
         z = F.leaky_relu(perceptron(first, block, torch.cat([x, action], -1), None))
         x = x + perceptron(second, block, torch.cat([z, action], -1), None)
     predicted = perceptron(leave, shapes[-1], torch.cat([x, action], -1), F.leaky_relu)
-    inverse_loss = (told - action).square().mean(-1) if continuous else F.cross_entropy(told, b.action, reduction="none")
+    inverse_loss = (
+        (told - action).square().mean(-1)
+        if continuous
+        else F.cross_entropy(told, b.action, reduction="none")
+    )
     return inverse_loss, (predicted - after).square().mean(-1)
 
 
 @pytest.mark.parametrize("continuous", [False, True], ids=["discrete", "continuous"])
 def test_two_steps_of_curiosity(continuous):
-    """The bonus is eta times the forward error before the step; the step descends (1 - beta) inverse + beta forward loss."""
+    """The bonus is eta times the forward error before the step; the step descends (1 - beta)
+    inverse + beta forward loss.
+    """
     actions = 2 if continuous else 3
     icm = make(actions, continuous)
     start = icm.params.clone()
@@ -79,7 +107,9 @@ def one_step(seed, members, num_actions):
 def test_agents_with_a_memory_learn_from_reward_and_bonus():
     """A memory of one transition, so that the batch is that one."""
     over, active = torch.zeros(2, dtype=torch.bool), torch.ones(2) > 0
-    agent = Spy(config("DDQN", **off_policy(0.9, 0.01, 4, 1, 0.1, (8,)), **CURIOUS), Task(OBS, 3), [1, 2])
+    agent = Spy(
+        config("DDQN", **off_policy(0.9, 0.01, 4, 1, 0.1, (8,)), **CURIOUS), Task(OBS, 3), [1, 2]
+    )
     start, step = agent.curiosity.params.clone(), one_step(0, 2, 3)
     agent.learn(step, over, 0, active)
     for n in range(2):
@@ -91,14 +121,33 @@ def test_agents_with_a_memory_learn_from_reward_and_bonus():
 
 def test_ppo_learns_from_reward_and_bonus(monkeypatch):
     """The returns that its critic is fitted to are those of reward + bonus."""
-    settings = {"gamma": 0.9, "rollout_steps": 4, "epochs": 1, "batch_size": None, "standardise": "returns", "hidden": [8]}
-    agent, over, active = ppo_of(OBS, 3, [1, 2], **settings, **CURIOUS), torch.zeros(2) > 0, torch.ones(2) > 0
-    start, steps, targets = agent.curiosity.params.clone(), [one_step(t, 2, 3) for t in range(4)], []
-    monkeypatch.setattr(agent, "_step", lambda rows, acted, target, advantage, active: targets.append(target))
+    settings = {
+        "gamma": 0.9,
+        "rollout_steps": 4,
+        "epochs": 1,
+        "batch_size": None,
+        "standardise": "returns",
+        "hidden": [8],
+    }
+    agent, over, active = (
+        ppo_of(OBS, 3, [1, 2], **settings, **CURIOUS),
+        torch.zeros(2) > 0,
+        torch.ones(2) > 0,
+    )
+    start, steps, targets = (
+        agent.curiosity.params.clone(),
+        [one_step(t, 2, 3) for t in range(4)],
+        [],
+    )
+    monkeypatch.setattr(
+        agent, "_step", lambda rows, acted, target, advantage, active: targets.append(target)
+    )
     for t, step in enumerate(steps):
         agent.learn(step, over, t, active)
     for n in range(2):
-        b = Transition(*(torch.stack([x[n] for x in column]) for column in zip(*steps, strict=True)))
+        b = Transition(
+            *(torch.stack([x[n] for x in column]) for column in zip(*steps, strict=True))
+        )
         _, error = losses(start[n], b, 3, False)
         reward, to_go = b.reward + ETA * error.detach(), torch.zeros(5)
         for t in reversed(range(4)):
@@ -107,9 +156,17 @@ def test_ppo_learns_from_reward_and_bonus(monkeypatch):
 
 
 def test_visits_are_counted_before_they_are_rewarded():
-    """beta 0.3: the first visit pays 0.3, the second 0.3 / sqrt 2. Rate 1, nothing follows, so the table is what was paid."""
+    """beta 0.3: the first visit pays 0.3, the second 0.3 / sqrt 2. Rate 1, nothing follows, so
+    the table is what was paid.
+    """
     agent = table_of(4, 2, [0], 0.9, 1.0, 0.0, 0.0, 0.0, curiosity="count", count_beta=0.3)
-    step = Transition(torch.eye(4)[:1], torch.tensor([1]), torch.tensor([2.0]), torch.tensor([0.0]), torch.eye(4)[1:2])
+    step = Transition(
+        torch.eye(4)[:1],
+        torch.tensor([1]),
+        torch.tensor([2.0]),
+        torch.tensor([0.0]),
+        torch.eye(4)[1:2],
+    )
     for number in (1, 2):
         agent.learn(step, torch.tensor([True]), number, torch.tensor([True]))
         assert agent.table[0, 0, 1].item() == pytest.approx(2 + 0.3 / number**0.5)

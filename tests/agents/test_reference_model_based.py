@@ -1,6 +1,8 @@
-"""Two updates of each of the five model-based agents against the same written out in plain torch, member by member.
+"""Two updates of each of the five model-based agents against the same written out in plain torch,
+member by member.
 
-The gradient of a world model's loss is taken from the model itself: ``nets/test_world_models.py`` has it written out.
+The gradient of a world model's loss is taken from the model itself: ``nets/test_world_models.py``
+has it written out.
 """
 
 import pytest
@@ -38,11 +40,27 @@ def make(kind, double_q=False, episodic=True):
     env = Slippery()
     env.episodic = episodic
     cfg = config(
-        kind, gamma=GAMMA, temperature=HEAT, learning_rate=RATE, model_learning_rate=MODEL_RATE, betas=list(BETAS), adam_eps=EPS,
-        weight_decay=DECAY, batch_size=BATCH, rollout_length=LENGTH, replay_size=20, target_interval=1, learning_starts=0,
-        double_q=double_q, hidden=[HIDDEN], variables=VARIABLES, classes=CLASSES, reward_weight=0.5,
-        continuation_weight=2.0, obs_weight=3.0,
-    )  # fmt: skip
+        kind,
+        gamma=GAMMA,
+        temperature=HEAT,
+        learning_rate=RATE,
+        model_learning_rate=MODEL_RATE,
+        betas=list(BETAS),
+        adam_eps=EPS,
+        weight_decay=DECAY,
+        batch_size=BATCH,
+        rollout_length=LENGTH,
+        replay_size=20,
+        target_interval=1,
+        learning_starts=0,
+        double_q=double_q,
+        hidden=[HIDDEN],
+        variables=VARIABLES,
+        classes=CLASSES,
+        reward_weight=0.5,
+        continuation_weight=2.0,
+        obs_weight=3.0,
+    )
     agent, g = ModelBasedDQN(cfg, env, SEEDS), torch.Generator().manual_seed(7)
     source = agent.source
     if kind in ("simple", "categorical", "gaussian"):
@@ -52,18 +70,28 @@ def make(kind, double_q=False, episodic=True):
     agent.target.data.add_(torch.randn(agent.target.shape, generator=g))
     source._draw = Given(torch.rand(2, 2, BATCH, generator=g, dtype=torch.float64))
     if kind != "replay":
-        source._actions = Given(-torch.log(-torch.log(torch.rand(2, 2, LENGTH, BATCH, ACTIONS, generator=g))))
+        source._actions = Given(
+            -torch.log(-torch.log(torch.rand(2, 2, LENGTH, BATCH, ACTIONS, generator=g)))
+        )
     if kind == "environment":
         source._events = Given(torch.rand(2, 2, LENGTH, BATCH, 1, generator=g))
     return agent
 
 
 def remember(agent):
-    """Fills the memory with what need not have happened; the places ``[N, T]`` and the steps ``[N, T]``."""
+    """Fills the memory with what need not have happened; the places ``[N, T]`` and the steps
+    ``[N, T]``.
+    """
     g, steps = torch.Generator().manual_seed(8), []
     for _ in range(KEPT):
-        place, (obs, after) = torch.randint(3, (2, 1), generator=g), torch.randint(2, (2, 2, OBS), generator=g).float()
-        action, continues = torch.randint(ACTIONS, (2,), generator=g), torch.randint(2, (2,), generator=g).float()
+        place, (obs, after) = (
+            torch.randint(3, (2, 1), generator=g),
+            torch.randint(2, (2, 2, OBS), generator=g).float(),
+        )
+        action, continues = (
+            torch.randint(ACTIONS, (2,), generator=g),
+            torch.randint(2, (2,), generator=g).float(),
+        )
         real = RealSteps(obs, action, torch.randn(2, generator=g), continues, after)
         agent.source.remember(place, real)
         steps.append((place[:, 0], *real))
@@ -76,14 +104,25 @@ def q_of(params, features):
 
 
 def replayed(agent, n, number, place, real, params):
-    """q, action, reward, discount, next features and weight of what is learned from, all ``[L B, ..]``."""
+    """q, action, reward, discount, next features and weight of what is learned from, all ``[L B,
+    ..]``.
+    """
     rows = (agent.source._draw.at(number)[n] * KEPT).long()
     discount = GAMMA * real.continues[n, rows]
-    return q_of(params, real.obs[n, rows]), real.action[n, rows], real.reward[n, rows], discount, real.next_obs[n, rows], None
+    return (
+        q_of(params, real.obs[n, rows]),
+        real.action[n, rows],
+        real.reward[n, rows],
+        discount,
+        real.next_obs[n, rows],
+        None,
+    )
 
 
 def in_the_environment(agent, n, number, place, real, params):
-    """Roll-outs from states that were visited, their actions by the present values and Gumbel noise."""
+    """Roll-outs from states that were visited, their actions by the present values and Gumbel
+    noise.
+    """
     eye, rows = torch.eye(3), (agent.source._draw.at(number)[n] * KEPT).long()
     now, steps = place[n, rows].tolist(), []
     for k in range(LENGTH):
@@ -98,7 +137,9 @@ def in_the_environment(agent, n, number, place, real, params):
 
 def weighted(agent, steps):
     """Each step counts as much as it is likely that the episode came so far."""
-    q, action, reward, continues, features = (torch.stack(column) for column in zip(*steps, strict=True))
+    q, action, reward, continues, features = (
+        torch.stack(column) for column in zip(*steps, strict=True)
+    )
     weight = torch.ones_like(reward)
     for k in range(1, LENGTH):
         weight[k] = weight[k - 1] * (continues[k - 1] if agent.env.episodic else 1)
@@ -130,7 +171,9 @@ class Model:
         return self.sample(self.run(1, joined), noise, 0.0)
 
     def sample(self, out, noise, floor):
-        """The encoder's Gaussian is wider by a floor; categories by inversion of the distribution function."""
+        """The encoder's Gaussian is wider by a floor; categories by inversion of the
+        distribution function.
+        """
         if self.kind == "gaussian":
             mean, raw = out.chunk(2, -1)
             return mean + (2 * (raw / 2).sigmoid() + floor) * noise
@@ -139,14 +182,19 @@ class Model:
 
     def outcome(self, joined):
         reward, continuation = (0, 1) if self.kind == "simple" else (2, 3)
-        return self.run(reward, joined).squeeze(-1), self.run(continuation, joined).squeeze(-1).sigmoid()
+        return self.run(reward, joined).squeeze(-1), self.run(continuation, joined).squeeze(
+            -1
+        ).sigmoid()
 
 
 def imagined(kind, model_params):
     """Roll-outs of the model as it is after its own step, from fresh encodings."""
 
     def experience(agent, n, number, place, real, params):
-        model, rows = Model(agent, kind, model_params[n]), (agent.source._draw.at(number)[n] * KEPT).long()
+        model, rows = (
+            Model(agent, kind, model_params[n]),
+            (agent.source._draw.at(number)[n] * KEPT).long(),
+        )
         features, steps = model.encode(real.obs[n, rows], agent.source._codes.at(number)[n, 1]), []
         for k in range(LENGTH):
             q = q_of(params, features)
@@ -170,11 +218,17 @@ def check(agent, experience, place, real, updates):
         updates(number)
         for n, (params, adam) in enumerate(zip(members, adams, strict=True)):
             with torch.no_grad():
-                _, action, reward, discount, after, weight = experience(agent, n, number, place, real, params)
+                _, action, reward, discount, after, weight = experience(
+                    agent, n, number, place, real, params
+                )
                 judged = q_of(agent.target[n], after)
                 best = q_of(params if agent.cfg.double_q else agent.target[n], after).argmax(-1)
                 goal = reward + discount * judged.gather(-1, best.unsqueeze(-1)).squeeze(-1)
-            q = experience(agent, n, number, place, real, params)[0].gather(-1, action.unsqueeze(-1)).squeeze(-1)
+            q = (
+                experience(agent, n, number, place, real, params)[0]
+                .gather(-1, action.unsqueeze(-1))
+                .squeeze(-1)
+            )
             loss = ((1.0 if weight is None else weight) * (q - goal).square()).mean()
             close(agent.losses[n], loss)
             descend(adam, loss)
@@ -194,19 +248,32 @@ def test_two_updates_without_a_learned_model(kind, double_q):
 def test_the_length_of_a_roll_out_counts_fully_where_nothing_ends():
     agent = make("environment", episodic=False)
     place, real = remember(agent)
-    check(agent, in_the_environment, place, real, lambda number: agent.update(number, agent.optimizers()))
+    check(
+        agent,
+        in_the_environment,
+        place,
+        real,
+        lambda number: agent.update(number, agent.optimizers()),
+    )
 
 
 @pytest.mark.parametrize("kind", ["simple", "categorical", "gaussian"])
 def test_two_updates_with_a_learned_model(kind):
-    """The model first, by a step of its own with codes of its own; then the values, in its roll-outs."""
+    """The model first, by a step of its own with codes of its own; then the values, in its
+    roll-outs.
+    """
     agent = make(kind)
     place, real = remember(agent)
     models = [leaf(row) for row in agent.source.weights.params.detach()]
-    adams = [torch.optim.AdamW([params], MODEL_RATE, BETAS, EPS, DECAY / MODEL_RATE) for params in models]
+    adams = [
+        torch.optim.AdamW([params], MODEL_RATE, BETAS, EPS, DECAY / MODEL_RATE) for params in models
+    ]
 
     def updates(number):
-        codes, grad = agent.source._codes.at(number)[:, 0], torch.zeros_like(agent.source.weights.params.detach())
+        codes, grad = (
+            agent.source._codes.at(number)[:, 0],
+            torch.zeros_like(agent.source.weights.params.detach()),
+        )
         rows = (agent.source._draw.at(number) * KEPT).long()
         batch = RealSteps(*(x[torch.arange(2).unsqueeze(1), rows] for x in real))
         model = agent.source.model

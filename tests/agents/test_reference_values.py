@@ -1,10 +1,22 @@
-"""Updates of the off-policy and tabular agents against the same written out in plain torch, member by member."""
+"""Updates of the off-policy and tabular agents against the same written out in plain torch,
+member by member.
+"""
 
 import pytest
 import torch
 import torch.nn.functional as F
 from member_helpers import Task, agent_of, config, ddqn_of, off_policy, table_of
-from reference_helpers import Given, close, close_to_adam, count, descend, leaf, of_member, perceptron, random_batch
+from reference_helpers import (
+    Given,
+    close,
+    close_to_adam,
+    count,
+    descend,
+    leaf,
+    of_member,
+    perceptron,
+    random_batch,
+)
 
 from lightning_rl.agents.base import Transition
 from lightning_rl.agents.dqn import DDQN
@@ -23,12 +35,18 @@ def plain_q(params, obs):
 
 
 def dueling_q(params, obs):
-    """Features, then the value's head and the advantages'; the advantages of one observation have mean 0."""
+    """Features, then the value's head and the advantages'; the advantages of one observation
+    have mean 0.
+    """
     features, value = (OBS, HIDDEN, 6), (6, 6, 1)
     first, second = count(features), count(features) + count(value)
     z = perceptron(params[:first], features, obs, torch.tanh)
     advantage = perceptron(params[second:], (6, 6, ACTIONS), z, torch.tanh)
-    return perceptron(params[first:second], value, z, torch.tanh) + advantage - advantage.mean(-1, keepdim=True)
+    return (
+        perceptron(params[first:second], value, z, torch.tanh)
+        + advantage
+        - advantage.mean(-1, keepdim=True)
+    )
 
 
 def copy(source, target):
@@ -43,9 +61,13 @@ def copy(source, target):
     ids=["ddqn", "dueling"],
 )
 def test_three_updates_of_double_dqn(name, own, q_of):
-    """The online network chooses, the target network judges, nothing follows a termination; squared error, mean of the batch."""
+    """The online network chooses, the target network judges, nothing follows a termination;
+    squared error, mean of the batch.
+    """
     agent = ddqn_of(OBS, ACTIONS, SEEDS, name, VARIED, gamma=0.9, tau=TAU, activation="tanh", **own)
-    agent.target.data.add_(0.5 * torch.randn(agent.target.shape, generator=torch.Generator().manual_seed(0)))
+    agent.target.data.add_(
+        0.5 * torch.randn(agent.target.shape, generator=torch.Generator().manual_seed(0))
+    )
     start, start_target = agent.params.clone(), agent.target.clone()
     batches, losses, differ = [random_batch(k, 3, 8, OBS, ACTIONS) for k in range(3)], [], 0
     for batch in batches:
@@ -59,7 +81,9 @@ def test_three_updates_of_double_dqn(name, own, q_of):
             judged = q_of(target, b.next_obs)
             differ += int((chosen != judged.argmax(-1)).sum())
             goal = b.reward + b.discount * judged[torch.arange(size), chosen]
-            loss = (q_of(online, b.obs)[torch.arange(size), b.action] - goal.detach()).square().mean()
+            loss = (
+                (q_of(online, b.obs)[torch.arange(size), b.action] - goal.detach()).square().mean()
+            )
             close(losses[k][n], loss)
             descend(adam, loss)
             copy(online, target)
@@ -74,27 +98,52 @@ def test_three_updates_of_double_dqn(name, own, q_of):
 
 
 def make_td3(name, learning_starts=0, **options):
-    own = off_policy(0.9, 0.01, 8, 50, TAU, (HIDDEN,), policy_delay=2, action_std=0.1, target_std=0.4, target_clip=0.5)
-    own |= {"learning_starts": learning_starts, **({} if name == "TD3" else {"layer_norm": False}), **options}
+    own = off_policy(
+        0.9,
+        0.01,
+        8,
+        50,
+        TAU,
+        (HIDDEN,),
+        policy_delay=2,
+        action_std=0.1,
+        target_std=0.4,
+        target_clip=0.5,
+    )
+    own |= {
+        "learning_starts": learning_starts,
+        **({} if name == "TD3" else {"layer_norm": False}),
+        **options,
+    }
     agent = agent_of(name, OBS, 2, SEEDS, VARIED, continuous=name == "TD3", **own)
     g = torch.Generator().manual_seed(1)
-    for block, size in ((agent.actor_target, agent.actor.size), (agent.critic_target, agent.critic.size)):
+    for block, size in (
+        (agent.actor_target, agent.actor.size),
+        (agent.critic_target, agent.critic.size),
+    ):
         block.data[:, :size] += 0.3 * torch.randn(3, size, generator=g)
     agent._smooth = Given(torch.randn(3, 3, 8, 2, generator=g))
     return agent
 
 
 def critic_q(params, obs, action):
-    return perceptron(params, (OBS + 2, HIDDEN, 1), torch.cat([obs, action], -1), F.relu).squeeze(-1)
+    return perceptron(params, (OBS + 2, HIDDEN, 1), torch.cat([obs, action], -1), F.relu).squeeze(
+        -1
+    )
 
 
 def check_td3(agent, act, clip, penalty=lambda actor, obs: 0.0):
-    """Three updates at steps 0, 1, 2 with a policy delay of 2: the actor and all targets move at the first and the last.
+    """Three updates at steps 0, 1, 2 with a policy delay of 2: the actor and all targets move at
+    the first and the last.
 
-    act: (actor's parameters, obs, member, step, purpose) -> actions. penalty: (actor's parameters, obs) -> of each obs.
+    act: (actor's parameters, obs, member, step, purpose) -> actions. penalty: (actor's parameters,
+    obs) -> of each obs.
     """
     half = count((OBS + 2, HIDDEN, 1))
-    start = {name: getattr(agent, name).clone() for name in ("actor_params", "critic_params", "actor_target", "critic_target")}
+    start = {
+        name: getattr(agent, name).clone()
+        for name in ("actor_params", "critic_params", "actor_target", "critic_target")
+    }
     batches, losses = [random_batch(10 + k, 3, 8, OBS, action_size=2) for k in range(3)], []
     for step, batch in enumerate(batches):
         losses.append(agent.update(batch, ACTIVE, step))
@@ -102,21 +151,34 @@ def check_td3(agent, act, clip, penalty=lambda actor, obs: 0.0):
         actor, actor_target = leaf(start["actor_params"][n]), start["actor_target"][n].clone()
         first, second = (leaf(half_of) for half_of in start["critic_params"][n].split(half))
         first_target, second_target = (x.clone() for x in start["critic_target"][n].split(half))
-        actor_adam, critic_adam = torch.optim.Adam([actor], lr=rate), torch.optim.Adam([first, second], lr=rate)
+        actor_adam, critic_adam = (
+            torch.optim.Adam([actor], lr=rate),
+            torch.optim.Adam([first, second], lr=rate),
+        )
         for step, batch in enumerate(batches):
             b = of_member(batch, n, size)
             with torch.no_grad():
                 noise = (0.4 * agent._smooth.at(step)[n, :size]).clamp(-0.5, 0.5)
                 following = clip(act(actor_target, b.next_obs, n, step, "target") + noise)
-                both = [critic_q(target, b.next_obs, following) for target in (first_target, second_target)]
+                both = [
+                    critic_q(target, b.next_obs, following)
+                    for target in (first_target, second_target)
+                ]
                 goal = b.reward + b.discount * torch.minimum(*both)
-            loss = sum((critic_q(critic, b.obs, b.action) - goal).square().mean() for critic in (first, second))
+            loss = sum(
+                (critic_q(critic, b.obs, b.action) - goal).square().mean()
+                for critic in (first, second)
+            )
             close(losses[step][n], loss)
             descend(critic_adam, loss)
             if step % 2 == 0:
                 q = critic_q(first, b.obs, act(actor, b.obs, n, step, "actor"))
                 descend(actor_adam, (penalty(actor, b.obs) - q).mean())
-                for source, target in ((actor, actor_target), (first, first_target), (second, second_target)):
+                for source, target in (
+                    (actor, actor_target),
+                    (first, first_target),
+                    (second, second_target),
+                ):
                     copy(source, target)
         close_to_adam(agent.critic_adam, n, critic_adam, [first, second])
         close_to_adam(agent.actor_adam, n, actor_adam, [actor])
@@ -130,7 +192,9 @@ def check_td3(agent, act, clip, penalty=lambda actor, obs: 0.0):
 
 
 def test_three_updates_of_td3():
-    """Smoothing noise cut at 0.5 on the target's actions, which stay in the box; the smaller of two critics; delayed targets."""
+    """Smoothing noise cut at 0.5 on the target's actions, which stay in the box; the smaller of
+    two critics; delayed targets.
+    """
 
     def act(params, obs, n, step, purpose):
         return perceptron(params, (OBS, HIDDEN, 2), obs, F.relu).tanh()
@@ -141,7 +205,9 @@ def test_three_updates_of_td3():
 
 
 def test_td3_whose_policy_pays_for_saturation():
-    """0.7 times the mean over actions of the squared distance to [-1.5, 1.5], by hand 0.7 (0 + 0.5^2) / 2 for (1, -2)."""
+    """0.7 times the mean over actions of the squared distance to [-1.5, 1.5], by hand 0.7 (0 +
+    0.5^2) / 2 for (1, -2).
+    """
 
     def outputs(params, obs):
         return perceptron(params, (OBS, HIDDEN, 2), obs, F.relu)
@@ -153,24 +219,41 @@ def test_td3_whose_policy_pays_for_saturation():
     close(0.7 * saturation(torch.tensor([[1.0, -2.0]])), torch.tensor([0.7 * 0.25 / 2]))
     agent = make_td3("TD3", saturation_penalty=0.7)
     agent.actor_params.data *= 4
-    assert penalty(agent.actor_params[0], random_batch(10, 3, 8, OBS, action_size=2).obs[0]).max() > 0
-    check_td3(agent, lambda params, obs, n, step, purpose: outputs(params, obs).tanh(), lambda a: a.clamp(-1, 1), penalty)
+    assert (
+        penalty(agent.actor_params[0], random_batch(10, 3, 8, OBS, action_size=2).obs[0]).max() > 0
+    )
+    check_td3(
+        agent,
+        lambda params, obs, n, step, purpose: outputs(params, obs).tanh(),
+        lambda a: a.clamp(-1, 1),
+        penalty,
+    )
 
 
 @pytest.mark.parametrize(
-    ("temperature", "hard"), [("fixed", False), ("learnable", True), ("learnable", False), ("annealed", False)]
+    ("temperature", "hard"),
+    [("fixed", False), ("learnable", True), ("learnable", False), ("annealed", False)],
 )
 def test_three_updates_of_discrete_td3(temperature, hard):
-    """Gumbel-softmax actions; hard ones are one-hot with the gradient of the soft ones. Annealing counts the actor's updates."""
+    """Gumbel-softmax actions; hard ones are one-hot with the gradient of the soft ones.
+    Annealing counts the actor's updates.
+    """
     agent = make_td3("TD3-discrete", temperature=temperature, temperature_init=0.7, hard=hard)
     g = torch.Generator().manual_seed(2)
-    gumbel = {purpose: -torch.log(-torch.log(torch.rand(3, 3, 8, 2, generator=g))) for purpose in ("target", "actor")}
+    gumbel = {
+        purpose: -torch.log(-torch.log(torch.rand(3, 3, 8, 2, generator=g)))
+        for purpose in ("target", "actor")
+    }
     agent._gumbel = {purpose: Given(values) for purpose, values in gumbel.items()}
     size = count((OBS, HIDDEN, 2))
 
     def act(params, obs, n, step, purpose):
         updates = {0: 0, 1: 1, 2: 1}[step]
-        heat = {"fixed": 0.7, "learnable": params[-1], "annealed": 0.7 + (0.035 - 0.7) * updates / 2000}[temperature]
+        heat = {
+            "fixed": 0.7,
+            "learnable": params[-1],
+            "annealed": 0.7 + (0.035 - 0.7) * updates / 2000,
+        }[temperature]
         logits = perceptron(params[:size], (OBS, HIDDEN, 2), obs, F.relu)
         soft = ((logits + gumbel[purpose][step][n, : len(obs)]) / heat).softmax(-1)
         return F.one_hot(soft.argmax(-1), 2) + soft - soft.detach() if hard else soft
@@ -179,13 +262,18 @@ def test_three_updates_of_discrete_td3(temperature, hard):
 
 
 def test_the_temperature_of_a_sample_has_a_floor():
-    """It starts at 0.05, not at 0.01; soft samples of equal logits then have the odds exp((g1 - g2) / 0.05)."""
+    """It starts at 0.05, not at 0.01; soft samples of equal logits then have the odds exp((g1 -
+    g2) / 0.05).
+    """
     agent = make_td3("TD3-discrete", temperature="learnable", temperature_init=0.01, hard=False)
     agent.actor_params.data[:, :-1] = 0
     agent._gumbel["act"] = Given(torch.tensor([[[0.1, 0.0]] * 3]))
     agent._explore = Given(torch.zeros(1, 3, 2))
     odds = torch.tensor(2.0).exp()
-    close(agent.act(torch.ones(3, OBS), torch.ones(3), 0), torch.stack([odds, torch.tensor(1.0)]).expand(3, 2) / (1 + odds))
+    close(
+        agent.act(torch.ones(3, OBS), torch.ones(3), 0),
+        torch.stack([odds, torch.tensor(1.0)]).expand(3, 2) / (1 + odds),
+    )
 
 
 def test_no_update_leaves_a_temperature_below_its_floor():
@@ -197,13 +285,20 @@ def test_no_update_leaves_a_temperature_below_its_floor():
 
 
 def test_td3_acts_at_random_first_and_then_with_noise():
-    """Two episodes of uniform actions; then tanh of the actor, plus 0.1 times normal noise, in the box."""
+    """Two episodes of uniform actions; then tanh of the actor, plus 0.1 times normal noise, in
+    the box.
+    """
     agent = make_td3("TD3", learning_starts=2)
     uniform, normal = torch.rand(1, 3, 2), torch.tensor([[[9.0, -9.0], [1.0, -1.0], [20.0, -20.0]]])
     agent._uniform, agent._explore = Given(uniform), Given(normal)
     obs = torch.randn(3, OBS)
     action = agent.act(obs, torch.tensor([1, 2, 3]), 0)
-    mean = torch.stack([perceptron(agent.actor_params[n], (OBS, HIDDEN, 2), obs[n], F.relu).tanh() for n in range(3)])
+    mean = torch.stack(
+        [
+            perceptron(agent.actor_params[n], (OBS, HIDDEN, 2), obs[n], F.relu).tanh()
+            for n in range(3)
+        ]
+    )
     close(action[0], 2 * uniform[0, 0] - 1)
     close(action[1:], (mean + 0.1 * normal[0])[1:].clamp(-1, 1))
     close(agent.greedy(obs.unsqueeze(1)).squeeze(1), mean)
@@ -218,7 +313,9 @@ class Spy(DDQN):
 
 
 def test_every_update_draws_another_batch_for_every_member():
-    """A memory of 20 whose place k always holds k, so equal draws would be equal batches; who is not active does not learn."""
+    """A memory of 20 whose place k always holds k, so equal draws would be equal batches; who is
+    not active does not learn.
+    """
     agent = Spy(config("DDQN", **off_policy(0.9, 0.01, 16, 20, TAU, (4,))), Task(1, 2), [1, 2])
     start, nobody = agent.params.clone(), torch.tensor([False, False])
     for step in range(40):
@@ -236,25 +333,35 @@ def test_every_update_draws_another_batch_for_every_member():
 
 def one_hot_step(place, action, reward, discount, after):
     eye = torch.eye(4)
-    return Transition(eye[place], torch.tensor(action), torch.tensor(reward), torch.tensor(discount), eye[after])
+    return Transition(
+        eye[place], torch.tensor(action), torch.tensor(reward), torch.tensor(discount), eye[after]
+    )
 
 
 @pytest.mark.parametrize("sarsa", [False, True])
 def test_two_updates_of_a_table(sarsa):
-    """Rate 0.5, epsilon 0.5. SARSA's next action is drawn: member 0 explores action 0, member 1 takes its best, 1.
+    """Rate 0.5, epsilon 0.5. SARSA's next action is drawn: member 0 explores action 0, member 1
+    takes its best, 1.
 
     Member 2 does not learn. The second step terminates.
     """
     agent = table_of(4, 2, SEEDS, 0.8, 0.5, 0.5, 0.5, 1.0, name="SARSA" if sarsa else "QL")
     agent.table.data.copy_(torch.tensor([[1.0, 2.0], [3.0, 5.0], [4.0, 7.0], [6.0, 8.0]]))
     agent._explore_next = Given(torch.tensor([[[0.4, 0.1], [0.6, 0.1], [0.4, 0.1]]] * 2))
-    agent.act(torch.eye(4)[:3], torch.zeros(3, dtype=torch.int64), 0)  # which sets the rate of exploration
+    agent.act(
+        torch.eye(4)[:3], torch.zeros(3, dtype=torch.int64), 0
+    )  # which sets the rate of exploration
     step = one_hot_step([0, 1, 2], [1, 0, 1], [1.0, 2.0, 3.0], [0.8, 0.8, 0.8], [1, 2, 3])
     agent.learn(step, torch.zeros(3, dtype=torch.bool), 0, ACTIVE)
     end = one_hot_step([1, 1, 1], [1, 1, 1], [10.0, 10.0, 10.0], [0.0, 0.0, 0.0], [3, 3, 3])
     agent.learn(end, torch.ones(3, dtype=torch.bool), 1, ACTIVE)
     following = 3.0 if sarsa else 5.0
-    first = [[1.0, 2 + 0.5 * (1 + 0.8 * following - 2)], [3.0, 5 + 0.5 * (10 - 5)], [4.0, 7.0], [6.0, 8.0]]
+    first = [
+        [1.0, 2 + 0.5 * (1 + 0.8 * following - 2)],
+        [3.0, 5 + 0.5 * (10 - 5)],
+        [4.0, 7.0],
+        [6.0, 8.0],
+    ]
     second = [[1.0, 2.0], [3 + 0.5 * (2 + 0.8 * 7 - 3), 5 + 0.5 * (10 - 5)], [4.0, 7.0], [6.0, 8.0]]
     third = [[1.0, 2.0], [3.0, 5.0], [4.0, 7.0], [6.0, 8.0]]
     torch.testing.assert_close(agent.table, torch.tensor([first, second, third]))

@@ -13,7 +13,13 @@ from lightning_rl.envs.classic import CartPole
 def step(value, members=3, action_size=0):
     base = torch.arange(members) * 100.0 + value
     action = base[:, None].expand(-1, action_size) if action_size else base.long()
-    return Transition(torch.stack([base, -base], 1), action, base + 0.5, base + 0.25, torch.stack([base + 1, base + 2], 1))
+    return Transition(
+        torch.stack([base, -base], 1),
+        action,
+        base + 0.5,
+        base + 0.25,
+        torch.stack([base + 1, base + 2], 1),
+    )
 
 
 @pytest.mark.parametrize("action_size", [0, 2])
@@ -62,7 +68,9 @@ def test_48_members_with_100k_rows_stay_under_a_gibibyte():
 def test_48_agents_with_full_memories_take_less_than_a_gibibyte():
     """Measured: what the process grows by, parameters, noise and an update included."""
     before, seeds = resident_bytes(), list(range(48))
-    agent = ddqn_of(4, 2, seeds, hidden=[57], activation="tanh", batch_size=199, replay_size=100_000)
+    agent = ddqn_of(
+        4, 2, seeds, hidden=[57], activation="tanh", batch_size=199, replay_size=100_000
+    )
     agent.replay.data["rows"].fill_(0.5)
     training = MemberTraining(agent, FuncBatch(CartPole(), 200, seeds), 5, 0.99)
     training.run(2)

@@ -19,7 +19,8 @@ def test_q_learning_by_hand_on_the_smallest_room():
     agent = table_of(4, 4, [0], 0.8, 0.5, 0.0, 0.0, 0.0)
     training = MemberTraining(agent, FuncBatch(GRID_WORLDS["emptyroom22"](), 10, [0]), 1, 0.8)
     training.run(4)
-    # cell 0: right to 1 (q -0.005); cell 1: right, a wall (-0.005), left to 0 (-0.005 + 0: its best is 0); cell 0: left, a wall
+    # cell 0: right to 1 (q -0.005); cell 1: right, a wall (-0.005), left to 0 (-0.005 + 0: its best
+    # is 0); cell 0: left, a wall
     table = agent.table[0]
     assert table[0].tolist() == pytest.approx([-0.005, -0.005, 0, 0])
     assert table[1].tolist() == pytest.approx([-0.005, -0.005, 0, 0])
@@ -38,7 +39,9 @@ def test_count_bonus_enters_the_target():
 
 
 def test_q_learning_on_the_cliff_meets_minus_20_within_the_reference_steps():
-    """Learning rate 1, gamma 0.8, epsilon 0.01; the mean of the last ten greedy tests: 1,400-1,550 steps, optimum -12."""
+    """Learning rate 1, gamma 0.8, epsilon 0.01; the mean of the last ten greedy tests:
+    1,400-1,550 steps, optimum -12.
+    """
     env, seeds = GRID_WORLDS["cliff"](), list(range(10))
 
     def make(seeds):
@@ -46,7 +49,9 @@ def test_q_learning_on_the_cliff_meets_minus_20_within_the_reference_steps():
 
     agent = table_of(48, 4, seeds, 0.8, 1.0, 0.01, 0.01, 0.0)
     rule = functools.partial(solved, window=10, threshold=-20.0)
-    training = JudgedTraining(agent, make(seeds), 100, 0.8, 0, rule, True, score=mean_test_return(make, 1))
+    training = JudgedTraining(
+        agent, make(seeds), 100, 0.8, 0, rule, True, score=mean_test_return(make, 1)
+    )
     training.run()
     assert training.results.stopped.all()
     assert training.results.env_steps.min() >= 1400
@@ -57,7 +62,9 @@ def test_q_learning_on_the_cliff_meets_minus_20_within_the_reference_steps():
 
 
 def test_members_end_by_their_own_returns():
-    _, training = train("ql", [1, 2, 3], episodes=60, stop=functools.partial(solved, window=3, threshold=9.0))
+    _, training = train(
+        "ql", [1, 2, 3], episodes=60, stop=functools.partial(solved, window=3, threshold=9.0)
+    )
     training.run()
     r = training.results
     assert r.stopped.all()
@@ -77,7 +84,9 @@ def test_time_limits_are_stored_as_told():
         seen = []
         settings = {"gamma": 0.5, "learning_rate": 0.1, **epsilon(0.1, 0.1, 0.1)}
         agent = Spy(config("QL", **settings), Task(3, 3), [0])
-        MemberTraining(agent, FuncBatch(Match(), HORIZON, [0]), 1, 0.5, limit_terminates=faithful).run()
+        MemberTraining(
+            agent, FuncBatch(Match(), HORIZON, [0]), 1, 0.5, limit_terminates=faithful
+        ).run()
         assert seen == [0.5] * 9 + [last]
 
 
@@ -86,7 +95,9 @@ def dqn(variation, seeds):
 
 
 def test_varied_members_equal_the_small_agents_alone():
-    """Own width, batch size and learning rate. Tolerance: a padded matrix product adds up in another order."""
+    """Own width, batch size and learning rate. Tolerance: a padded matrix product adds up in
+    another order.
+    """
     seeds = [7, 8, 9]
     variation = Variation((1e-3, 1e-2, 3e-3), (8, 20, 32), (5, 16, 9), (2, 2, 2))
     together = dqn(variation, seeds)
@@ -94,7 +105,13 @@ def test_varied_members_equal_the_small_agents_alone():
     training.run()
     for n, seed in enumerate(seeds):
         rate, batch, width, depth = (
-            x[n] for x in (variation.learning_rates, variation.batch_sizes, variation.widths, variation.depths)
+            x[n]
+            for x in (
+                variation.learning_rates,
+                variation.batch_sizes,
+                variation.widths,
+                variation.depths,
+            )
         )
         alone = dqn(Variation((rate,), (batch,), (width,), (depth,)), [seed])
         assert alone.net.hidden == (width, width)
@@ -112,7 +129,11 @@ def test_members_of_several_depths_are_no_stack():
 
 def test_variation_stays_in_its_ranges_and_covers_them():
     v = vary(1e-3, 128, 128, 2, range(2000))
-    for values, low, high in ((v.learning_rates, 1e-3 / 3, 3e-3), (v.batch_sizes, 42, 384), (v.widths, 42, 384)):
+    for values, low, high in (
+        (v.learning_rates, 1e-3 / 3, 3e-3),
+        (v.batch_sizes, 42, 384),
+        (v.widths, 42, 384),
+    ):
         assert low <= min(values) <= low * 1.03
         assert high * 0.97 <= max(values) <= high * 1.0000001
         middle = torch.tensor(values, dtype=torch.float64).log().mean().exp().item()
@@ -125,7 +146,12 @@ def test_variation_stays_in_its_ranges_and_covers_them():
 @pytest.mark.parametrize(
     ("part", "name", "value", "reason"),
     [
-        ("results", "env_steps", [10, 11], "[10, 11] environment steps, which are not those of the episodes"),
+        (
+            "results",
+            "env_steps",
+            [10, 11],
+            "[10, 11] environment steps, which are not those of the episodes",
+        ),
         ("results", "episodes", [1, 2], "episodes [1, 1] under way, expected [1, 2]"),
         ("loop", "_length", [3, 2], "13 decisions in fewer environment steps"),
     ],

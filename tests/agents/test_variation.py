@@ -37,12 +37,24 @@ def test_no_other_cut_is_cheaper(step):
 
 
 def test_stacks_by_hand():
-    """A step costs 10 million products: of two hidden layers, 300 units with 200 samples are worth a stack of their own."""
-    drawn = Variation((1e-3,) * 6, (200, 8, 200, 8, 200, 8), (300, 8, 300, 9, 8, 300), (2, 2, 2, 2, 2, 1))
+    """A step costs 10 million products: of two hidden layers, 300 units with 200 samples are
+    worth a stack of their own.
+    """
+    drawn = Variation(
+        (1e-3,) * 6, (200, 8, 200, 8, 200, 8), (300, 8, 300, 9, 8, 300), (2, 2, 2, 2, 2, 1)
+    )
     batch = {"ends": 6, "passes": None, "one_width": False}
     assert drawn.stacks(**batch, device="cpu") == [[5], [1, 3, 4], [0, 2]]
-    assert drawn.stacks(**batch, device="cuda") == [[5], [1, 3, 4, 0, 2]]  # where products cost next to nothing
-    assert drawn.stacks(ends=6, passes=None, one_width=True, device="cpu") == [[5], [1, 4], [3], [0, 2]]
+    assert drawn.stacks(**batch, device="cuda") == [
+        [5],
+        [1, 3, 4, 0, 2],
+    ]  # where products cost next to nothing
+    assert drawn.stacks(ends=6, passes=None, one_width=True, device="cpu") == [
+        [5],
+        [1, 4],
+        [3],
+        [0, 2],
+    ]
     assert drawn.stacks(ends=6, passes=10, one_width=False, device="cpu") == [[5], [1, 4, 3, 0, 2]]
 
 

@@ -14,7 +14,9 @@ from lightning_rl.nets.world_models import RealSteps
 
 
 def make(kind, seeds, env=None, **changes):
-    return ModelBasedDQN(config(kind, **{"variables": 4, "warm_up": 10, **changes}), env or PanFlute(3), seeds)
+    return ModelBasedDQN(
+        config(kind, **{"variables": 4, "warm_up": 10, **changes}), env or PanFlute(3), seeds
+    )
 
 
 def watch(agent, monkeypatch, losses, first, updates_per_step=1):
@@ -24,7 +26,9 @@ def watch(agent, monkeypatch, losses, first, updates_per_step=1):
         parts = torch.stack([torch.full_like(each, REWARD_LOSS_FLOOR), each])
         monkeypatch.setattr(source.model, "gradient", lambda *_, parts=parts: parts)
         for repeat in range(updates_per_step):
-            source.warm_up.watch(source, RealSteps(*[torch.zeros(2, 1)] * 5), step * updates_per_step + repeat)
+            source.warm_up.watch(
+                source, RealSteps(*[torch.zeros(2, 1)] * 5), step * updates_per_step + repeat
+            )
 
 
 def test_a_loss_has_settled_once_it_falls_by_less_than_a_tenth(monkeypatch):
@@ -47,16 +51,25 @@ def test_a_loss_has_settled_once_it_falls_by_less_than_a_tenth(monkeypatch):
 
 def test_the_loss_of_each_new_step_has_noise_of_its_own(monkeypatch):
     source, seen = make("categorical", [0, 1], updates_per_step=2).source, []
-    monkeypatch.setattr(source.model, "gradient", lambda layers, new, codes, *_: seen.append(codes.clone()) or torch.zeros(2, 2))
+    monkeypatch.setattr(
+        source.model,
+        "gradient",
+        lambda layers, new, codes, *_: seen.append(codes.clone()) or torch.zeros(2, 2),
+    )
     for number in range(6):
         source.warm_up.watch(source, RealSteps(*[torch.zeros(2, 1)] * 5), number)
     assert len(seen) == 3
     assert len(torch.stack(seen).unique(dim=0)) == 3
 
 
-@pytest.mark.parametrize(("kind", "env"), [("simple", ProcMaze(2)), ("categorical", PanFlute(3)), ("gaussian", PanFlute(3))])
+@pytest.mark.parametrize(
+    ("kind", "env"),
+    [("simple", ProcMaze(2)), ("categorical", PanFlute(3)), ("gaussian", PanFlute(3))],
+)
 def test_each_member_learns_from_what_it_would_learn_from_alone(kind, env):
-    """A gradient of a stack in which one replays and one imagines, beside those where all do the same."""
+    """A gradient of a stack in which one replays and one imagines, beside those where all do the
+    same.
+    """
     agent = make(kind, [0, 1], env, learning_starts=30, temperature=5.0)
     StepTraining(agent).run(30)
     source, gradients = agent.source, {}
@@ -75,18 +88,24 @@ def test_each_member_learns_from_what_it_would_learn_from_alone(kind, env):
 def test_before_it_settles_values_learn_from_the_memory():
     agent = make("simple", [0], learning_starts=10**6, warm_up=10**6)
     StepTraining(agent).run(25)
-    batch = agent.source.batch(RecordedPass(agent.net, agent.online.layers), 0, agent.source.sample(0))
+    batch = agent.source.batch(
+        RecordedPass(agent.net, agent.online.layers), 0, agent.source.sample(0)
+    )
     assert batch.weight is None
     size, memory = agent.env.obs_size, agent.source.memory.data["bytes"][:25]
     known = {(tuple(row[size : 2 * size].tolist()), int(row[2 * size])) for row in memory}
-    later = agent.source.batch(RecordedPass(agent.net, agent.online.layers), 1, agent.source.sample(1))
+    later = agent.source.batch(
+        RecordedPass(agent.net, agent.online.layers), 1, agent.source.sample(1)
+    )
     assert not torch.equal(batch.next_features, later.next_features)  # each update draws anew
     drawn = zip(batch.next_features[0].byte().tolist(), batch.action[0].tolist(), strict=True)
     assert {(tuple(obs), action) for obs, action in drawn} <= known
 
 
 def test_a_run_with_warm_up_resumes_and_stacks():
-    whole, parts, alone = (StepTraining(make("categorical", seeds)) for seeds in ([1, 2], [1, 2], [2]))
+    whole, parts, alone = (
+        StepTraining(make("categorical", seeds)) for seeds in ([1, 2], [1, 2], [2])
+    )
     for training in (whole, alone):
         training.run(35)
         training.run(30)
@@ -95,7 +114,9 @@ def test_a_run_with_warm_up_resumes_and_stacks():
     later.restore(parts.snapshot())
     later.agent.load_rows({name: value.clone() for name, value in parts.agent.rows().items()})
     later.run(30)
-    assert {"source.warm_up.settled", "source.warm_up.loss", "source.warm_up.loss_before"} <= set(whole.agent.state_dict())
+    assert {"source.warm_up.settled", "source.warm_up.loss", "source.warm_up.loss_before"} <= set(
+        whole.agent.state_dict()
+    )
     for name, value in whole.agent.rows().items():
         assert torch.equal(value, later.agent.rows()[name]), name
         torch.testing.assert_close(value[1:2], alone.agent.rows()[name], rtol=1e-3, atol=1e-4)

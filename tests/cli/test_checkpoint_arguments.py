@@ -1,4 +1,6 @@
-"""Checkpoints and run directories on the command line: which are refused, and what each error says."""
+"""Checkpoints and run directories on the command line: which are refused, and what each error
+says.
+"""
 
 import os
 import pickle
@@ -45,10 +47,13 @@ def test_bad_checkpoints(flag, trained, capsys, tmp_path):
         "evil": "objects other than plain data and was refused",
         "foreign": "was not written by lightning_rl",
         "flipped": "is damaged",
-        "proxy": "is a proxy, not an agent; lightning-rl proxies transfer (clones for SD) trains agents on it",
+        "proxy": "is a proxy, not an agent; lightning-rl proxies transfer (clones for SD) trains "
+        "agents on it",
     }.items():
         words = [flag, str(tmp_path / f"{name}.ckpt")]
-        line = refused(capsys, main(words) if flag == "--eval_agent" else run_cli(tmp_path / "exp", *words))
+        line = refused(
+            capsys, main(words) if flag == "--eval_agent" else run_cli(tmp_path / "exp", *words)
+        )
         assert expected in line, (name, line)
         assert f"{name}.ckpt" in line
     assert not (tmp_path / "ran").exists()
@@ -58,7 +63,10 @@ def test_reload_of_another_environment_or_size(trained, capsys, tmp_path):
     line = refused(capsys, run_cli(tmp_path, "--reload", str(trained), gamename="acrobot"))
     assert "its gamename is 'cartpole', this run's is 'acrobot'" in line
     line = refused(capsys, run_cli(tmp_path, "--reload", str(trained), hidden=[8, 16]))
-    assert "body.0.weight: float32 [8, 8], expected float32 [16, 8]; use another, or the config that it was trained with" in line
+    assert (
+        "body.0.weight: float32 [8, 8], expected float32 [16, 8]; use another, or the config that "
+        "it was trained with" in line
+    )
 
 
 def test_resume_of_another_method_or_other_settings(trained, capsys, tmp_path):
@@ -73,9 +81,13 @@ def test_resume_of_another_method_or_other_settings(trained, capsys, tmp_path):
     other.mkdir(parents=True)
     torch.save(checkpoint, other / "last.ckpt")
     assert "is of SE on cartpole" in refused(capsys, run_cli(tmp_path, "--resume"))
-    assert "does not fit this version's SE" in refused(capsys, main(["--eval_agent", str(other / "last.ckpt")]))
+    assert "does not fit this version's SE" in refused(
+        capsys, main(["--eval_agent", str(other / "last.ckpt")])
+    )
     shutil.copytree(trained.parent, run_dir(tmp_path, "acrobot"))
-    assert "is of UDRL on cartpole" in refused(capsys, run_cli(tmp_path, "--resume", gamename="acrobot"))
+    assert "is of UDRL on cartpole" in refused(
+        capsys, run_cli(tmp_path, "--resume", gamename="acrobot")
+    )
     assert trained.read_bytes() == before
 
 
@@ -89,7 +101,10 @@ def test_a_second_run_does_not_overwrite_the_first(trained, capsys):
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("speed=3", "unknown name 'speed'; this checkpoint knows: return, horizon"), ("return=high", "'high' is not a number")],
+    [
+        ("speed=3", "unknown name 'speed'; this checkpoint knows: return, horizon"),
+        ("return=high", "'high' is not a number"),
+    ],
 )
 def test_bad_eval_command(text, words, trained, capsys):
     assert words in refused(capsys, main(["--eval_agent", str(trained), "--eval_command", text]))

@@ -13,29 +13,59 @@ from lightning_rl.core.arguments import Group
 from lightning_rl.flags import COMMANDS
 from lightning_rl.tools import TOOLS
 
-HEAVY = ("torch", "pytorch_lightning", "ray", "pandas", "matplotlib", "gymnasium", "scipy", "moviepy", "mujoco", "pydantic")
+HEAVY = (
+    "torch",
+    "pytorch_lightning",
+    "ray",
+    "pandas",
+    "matplotlib",
+    "gymnasium",
+    "scipy",
+    "moviepy",
+    "mujoco",
+    "pydantic",
+)
 LIGHT = [
-    ["--help"], ["--version"], ["trian"], ["figures", "curvs"], ["proxies", "transfr"], ["figures", "marks", "out", "a.csv"],
-    ["train", "--seed", "x"], ["train", "--implementation", "UDLR"], ["train", "--gamename", "lunarlandr"],
-    ["train", "--preset", "papr"], ["train", "--set", "learning_rat=1"], ["train", "--config", "nowhere.yaml"],
-    ["train", "--reload", "nowhere.ckpt"], ["eval", "nowhere.ckpt"], ["runs", "a", "--sort", "speed"],
-]  # fmt: skip
+    ["--help"],
+    ["--version"],
+    ["trian"],
+    ["figures", "curvs"],
+    ["proxies", "transfr"],
+    ["figures", "marks", "out", "a.csv"],
+    ["train", "--seed", "x"],
+    ["train", "--implementation", "UDLR"],
+    ["train", "--gamename", "lunarlandr"],
+    ["train", "--preset", "papr"],
+    ["train", "--set", "learning_rat=1"],
+    ["train", "--config", "nowhere.yaml"],
+    ["train", "--reload", "nowhere.ckpt"],
+    ["eval", "nowhere.ckpt"],
+    ["runs", "a", "--sort", "speed"],
+]
 
 
 def run_python(program: str, folder: Path, tries: int = 1) -> str:
-    """Runs Python code in a process of its own; what it prints. tries: of a time limit, as other work only ever adds time."""
+    """Runs Python code in a process of its own; what it prints. tries: of a time limit, as other
+    work only ever adds time.
+    """
     env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     for _ in range(tries):
-        done = subprocess.run([sys.executable, "-c", program], cwd=folder, env=env, capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-c", program], cwd=folder, env=env, capture_output=True, text=True
+        )
         if done.returncode == 0:
             return done.stdout
     raise AssertionError(done.stderr)
 
 
 def test_help_and_usage_errors_are_light(tmp_path):
-    """Of every command: a quarter of a second of processor time for the first, then next to nothing."""
+    """Of every command: a quarter of a second of processor time for the first, then next to
+    nothing.
+    """
     groups = {name: tool.tools for name, tool in TOOLS.items() if isinstance(tool, Group)}
-    commands = [[name] for name in (*COMMANDS, *TOOLS)] + [[group, name] for group, tools in groups.items() for name in tools]
+    commands = [[name] for name in (*COMMANDS, *TOOLS)] + [
+        [group, name] for group, tools in groups.items() for name in tools
+    ]
     asked = [*LIGHT, *([*words, *rest] for words in commands for rest in (["--help"], ["--hlep"]))]
     program = f"""
 import contextlib, io, sys, time
@@ -68,8 +98,20 @@ assert used.ru_utime + used.ru_stime < 0.2, used
 
 
 def test_a_run_starts_at_once_and_loads_what_it_needs(tmp_path):
-    """Its first line comes before the imports, its first progress soon after. (Lightning itself loads matplotlib and scipy.)"""
-    words = ["--gamename", "cartpole", "--logdir", str(tmp_path), "--num_workers", "0", "--max_epochs", "1", *tiny_flags()]
+    """Its first line comes before the imports, its first progress soon after. (Lightning itself
+    loads matplotlib and scipy.)
+    """
+    words = [
+        "--gamename",
+        "cartpole",
+        "--logdir",
+        str(tmp_path),
+        "--num_workers",
+        "0",
+        "--max_epochs",
+        "1",
+        *tiny_flags(),
+    ]
     program = f"""
 import contextlib, gc, io, sys, time
 from lightning_rl import cli
@@ -101,7 +143,7 @@ lab -= {{f"lightning_rl.lab.{{room}}{{module}}" for room in rooms for module in 
 assert not lab, lab
 import lightning_rl.lab.evaluate  # neither plots nor tables are loaded for it
 assert not (heavy := set(sys.modules) & {{"pandas", "ray", "jinja2.environment", "lightning_rl.lab.figures.style"}}), heavy
-"""
+"""  # noqa: E501
     run_python(program, tmp_path)
 
 

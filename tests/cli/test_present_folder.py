@@ -1,4 +1,6 @@
-"""Of the present folder, and of that of trainer.py, nothing runs but the modules that were typed."""
+"""Of the present folder, and of that of trainer.py, nothing runs but the modules that were
+typed.
+"""
 
 import os
 import shutil
@@ -23,13 +25,28 @@ def _():
         Recorder.find_spec(name.partition(".")[0])
 """
 PLANT = "open({marker!r}, 'a').write(__name__ + '\\n')\nraise ImportError('planted')\n"
-OPTIONAL = ("tensorflow", "pytz", "numexpr", "dill", "onnx", "sklearn", "wandb", "jax", "cupy", "IPython", "tkinter", "socks")
+OPTIONAL = (
+    "tensorflow",
+    "pytz",
+    "numexpr",
+    "dill",
+    "onnx",
+    "sklearn",
+    "wandb",
+    "jax",
+    "cupy",
+    "IPython",
+    "tkinter",
+    "socks",
+)
 PROGRAMS = ("lightning-rl", "python -m lightning_rl", "trainer.py")
 
 
 @pytest.fixture
 def place(tmp_path):
-    """Two folders: ``here``, the present one, with a copy of trainer.py and the package, and one with the command."""
+    """Two folders: ``here``, the present one, with a copy of trainer.py and the package, and one
+    with the command.
+    """
     here, bin = tmp_path / "here", tmp_path / "bin"
     here.mkdir()
     bin.mkdir()
@@ -41,10 +58,24 @@ def place(tmp_path):
 
 def run(place, program, *words, path=ROOT, **env):
     """(exit code, output) of a command in ``here``."""
-    start = {"lightning-rl": [place / "bin" / "lightning-rl"], "trainer.py": ["trainer.py"]}.get(program, ["-m", "lightning_rl"])
+    start = {"lightning-rl": [place / "bin" / "lightning-rl"], "trainer.py": ["trainer.py"]}.get(
+        program, ["-m", "lightning_rl"]
+    )
     words = words[1:] if program == "trainer.py" and words[0] == "train" else words
-    env = {**os.environ, "PYTHONPATH": str(path), "OMP_NUM_THREADS": "1", "TMPDIR": str(place / "bin"), **env}
-    done = subprocess.run([sys.executable, *map(str, start), *words], cwd=place / "here", env=env, capture_output=True, text=True)
+    env = {
+        **os.environ,
+        "PYTHONPATH": str(path),
+        "OMP_NUM_THREADS": "1",
+        "TMPDIR": str(place / "bin"),
+        **env,
+    }
+    done = subprocess.run(
+        [sys.executable, *map(str, start), *words],
+        cwd=place / "here",
+        env=env,
+        capture_output=True,
+        text=True,
+    )
     return done.returncode, done.stdout + done.stderr
 
 
@@ -67,7 +98,11 @@ def ran(place):
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_nothing_of_the_present_folder_runs_before_arguments_are_checked(place, program):
-    plant(place, {*OPTIONAL, *sys.stdlib_module_names, "yaml", "rich", "numpy", "torch", "gymnasium"} - first_modules(program))
+    plant(
+        place,
+        {*OPTIONAL, *sys.stdlib_module_names, "yaml", "rich", "numpy", "torch", "gymnasium"}
+        - first_modules(program),
+    )
     code, said = run(place, program, "train", "--gamename", "nothing")
     assert (code, ran(place)) == (2, []), said
     assert said.startswith("error: unknown gamename 'nothing'"), said
@@ -79,9 +114,16 @@ def first_modules(program):
         return set()
     show = "import sys; print(*{name.partition('.')[0] for name in sys.modules})"
     folder = Path(__file__).parent
-    return {"runpy", *subprocess.run(
-        [sys.executable, "-c", f"import runpy; exec({show!r})"], cwd=folder, capture_output=True, text=True, check=True
-    ).stdout.split()}  # fmt: skip
+    return {
+        "runpy",
+        *subprocess.run(
+            [sys.executable, "-c", f"import runpy; exec({show!r})"],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.split(),
+    }
 
 
 def test_a_typed_module_is_found_here_and_one_that_it_imports_must_be_typed_too(place):
@@ -92,7 +134,10 @@ def test_a_typed_module_is_found_here_and_one_that_it_imports_must_be_typed_too(
     code, said = run(place, "lightning-rl", *words)
     assert code == 2
     assert "No module named 'other'" in said
-    assert said.endswith("; of the present folder only modules that you name are run: export LIGHTNING_RL_MODULES=other\n")
+    assert said.endswith(
+        "; of the present folder only modules that you name are run: export "
+        "LIGHTNING_RL_MODULES=other\n"
+    )
     code, said = run(place, "lightning-rl", *words, LIGHTNING_RL_MODULES="other")
     assert code == 0, said
 
@@ -103,30 +148,107 @@ ASK = ["--tag", "rollout/return_mean"]
 RESULTS = ROOT / "results" / "proxies"
 COMMANDS = [
     ["train", "--gamename", "cartpole", "--max_epochs", "2", *tiny_flags("UDRL")],
-    ["train", "--gamename", "cartpole", "--max_epochs", "3", "--resume", "--recording_epoch_interval", "1", *tiny_flags("UDRL")],
-    ["train", "--gamename", "cartpole", "--max_epochs", "1", "--implementation", "SE", *tiny_flags("SE")],
-    ["train", "--gamename", "cartpole", "--max_epochs", "1", "--implementation", "SE", "--executor", "ray", "--exp_name", "ray",
-     *tiny_flags("SE")],
-    ["train", "--gamename", "cartpole", "--max_epochs", "1", "--implementation", "DDQN", "--num_seeds", "2",
-     "--num_processes", "2", *tiny_flags("DDQN")],
-    ["train", "--gamename", "halfcheetah", "--max_epochs", "1", "--implementation", "TD3", *tiny_flags("TD3")],
-    ["eval", RUN, "--episodes", "2"], ["eval", RUN, "--command", "sweep", "--episodes", "2"],
-    ["tune", "--gamename", "cartpole", "--max_epochs", "1", "--tune", "trials=1", "--tune", "seeds=1", "--tune",
-     "budget={max_epochs: 2}", "--tune", "reports=1", *tiny_flags("UDRL")],
-    ["film", RUN, "-o", "film.gif"], ["film", RUN, "-o", "film.mp4"], ["runs", "."],
-    ["report", ".", "-o", "page.html", *ASK], ["compare", RUN, RUN, *ASK], ["agents"], ["demo", "--out", "demo.html"],
-    ["figures", "curves", "out", RUN, *ASK], ["figures", "scores", "out", RUN, *ASK],
+    [
+        "train",
+        "--gamename",
+        "cartpole",
+        "--max_epochs",
+        "3",
+        "--resume",
+        "--recording_epoch_interval",
+        "1",
+        *tiny_flags("UDRL"),
+    ],
+    [
+        "train",
+        "--gamename",
+        "cartpole",
+        "--max_epochs",
+        "1",
+        "--implementation",
+        "SE",
+        *tiny_flags("SE"),
+    ],
+    [
+        "train",
+        "--gamename",
+        "cartpole",
+        "--max_epochs",
+        "1",
+        "--implementation",
+        "SE",
+        "--executor",
+        "ray",
+        "--exp_name",
+        "ray",
+        *tiny_flags("SE"),
+    ],
+    [
+        "train",
+        "--gamename",
+        "cartpole",
+        "--max_epochs",
+        "1",
+        "--implementation",
+        "DDQN",
+        "--num_seeds",
+        "2",
+        "--num_processes",
+        "2",
+        *tiny_flags("DDQN"),
+    ],
+    [
+        "train",
+        "--gamename",
+        "halfcheetah",
+        "--max_epochs",
+        "1",
+        "--implementation",
+        "TD3",
+        *tiny_flags("TD3"),
+    ],
+    ["eval", RUN, "--episodes", "2"],
+    ["eval", RUN, "--command", "sweep", "--episodes", "2"],
+    [
+        "tune",
+        "--gamename",
+        "cartpole",
+        "--max_epochs",
+        "1",
+        "--tune",
+        "trials=1",
+        "--tune",
+        "seeds=1",
+        "--tune",
+        "budget={max_epochs: 2}",
+        "--tune",
+        "reports=1",
+        *tiny_flags("UDRL"),
+    ],
+    ["film", RUN, "-o", "film.gif"],
+    ["film", RUN, "-o", "film.mp4"],
+    ["runs", "."],
+    ["report", ".", "-o", "page.html", *ASK],
+    ["compare", RUN, RUN, *ASK],
+    ["agents"],
+    ["demo", "--out", "demo.html"],
+    ["figures", "curves", "out", RUN, *ASK],
+    ["figures", "scores", "out", RUN, *ASK],
     ["figures", "synthetic-dataset", "out", str(RESULTS / "clones_cartpole.csv")],
     ["figures", "proxy-histograms", "out", str(RESULTS / "transitions.csv")],
-    ["proxies", "list"], ["proxies", "reward-curves", "out.csv", f"{SE}/seed_25/proxy.pt"],
-    ["config", "UDRL"], ["claims", "rcpa-lunarlander"],
-]  # fmt: skip
+    ["proxies", "list"],
+    ["proxies", "reward-curves", "out.csv", f"{SE}/seed_25/proxy.pt"],
+    ["config", "UDRL"],
+    ["claims", "rcpa-lunarlander"],
+]
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_no_command_runs_a_file_of_the_present_folder(place):
-    """Under every name that any of them looks for at any time, also in workers, on Ray, and in processes that are spawned."""
+    """Under every name that any of them looks for at any time, also in workers, on Ray, and in
+    processes that are spawned.
+    """
     watch, log = place / "watch", place / "names"
     watch.mkdir()
     (watch / "sitecustomize.py").write_text(RECORDER.format(log=str(log)))
@@ -139,7 +261,9 @@ def test_no_command_runs_a_file_of_the_present_folder(place):
     after = [run(place, "lightning-rl", *words) for words in COMMANDS]
     assert ran(place) == []
     codes = zip(COMMANDS, before, after, strict=True)
-    assert [(words[:2], said) for words, (code, _), (planted, said) in codes if planted != code] == []
+    assert [
+        (words[:2], said) for words, (code, _), (planted, said) in codes if planted != code
+    ] == []
     for program in PROGRAMS[1:]:
         shutil.rmtree(place / "here" / "exp_dir")
         for name in first_modules(program):

@@ -1,4 +1,6 @@
-"""What the system refuses (paths, disk, memory) is one line with a remedy; a defect of the program is not hidden."""
+"""What the system refuses (paths, disk, memory) is one line with a remedy; a defect of the
+program is not hidden.
+"""
 
 import errno
 
@@ -22,17 +24,34 @@ def test_a_full_disk_names_the_remedy_that_there_is(capsys, monkeypatch):
     monkeypatch.setattr("lightning_rl.cli._main", full)
     assert "free space, then --resume" in refused(capsys, main(["--seed", "3"]))
     assert "free space, then --resume" in refused(capsys, main(["train", "--seed", "3"]))
-    assert "free space, then run the command again" in refused(capsys, main(["runs", "exp_dir", "--csv", "a.csv"]))
-    assert "free space, then run the command again" in refused(capsys, main(["--eval_agent", "a.ckpt"]))
-    assert "free space, then run the command again" in refused(capsys, main(["train", "--no_checkpoint"]))
+    assert "free space, then run the command again" in refused(
+        capsys, main(["runs", "exp_dir", "--csv", "a.csv"])
+    )
+    assert "free space, then run the command again" in refused(
+        capsys, main(["--eval_agent", "a.ckpt"])
+    )
+    assert "free space, then run the command again" in refused(
+        capsys, main(["train", "--no_checkpoint"])
+    )
 
 
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (PermissionError(13, "Permission denied", "/a/b"), "'/a/b' cannot be used: Permission denied; check the path"),
-        (MemoryError("Unable to allocate 4. TiB for an array"), "memory is short (Unable to allocate 4. TiB"),
-        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"), "memory is short"),
+        (
+            PermissionError(13, "Permission denied", "/a/b"),
+            "'/a/b' cannot be used: Permission denied; check the path",
+        ),
+        (
+            MemoryError("Unable to allocate 4. TiB for an array"),
+            "memory is short (Unable to allocate 4. TiB",
+        ),
+        (
+            RuntimeError(
+                "DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"
+            ),
+            "memory is short",
+        ),
     ],
 )
 def test_what_the_system_refuses_is_one_line(error, words, capsys, monkeypatch):

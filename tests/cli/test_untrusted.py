@@ -1,4 +1,6 @@
-"""What nobody typed: a module that a file names is not imported, and what a file says moves nothing on a terminal."""
+"""What nobody typed: a module that a file names is not imported, and what a file says moves
+nothing on a terminal.
+"""
 
 import itertools
 import json
@@ -69,16 +71,33 @@ def named(folder, planted):
     return planted
 
 
-AGENT, SEARCH, MODEL = (f"exp/{game}/default/{name}/seed_25" for game, name in (("cartpole", "UDRL"), ("cartpole", "SE"),
-                                                                                ("cliff", "ER")))  # fmt: skip
+AGENT, SEARCH, MODEL = (
+    f"exp/{game}/default/{name}/seed_25"
+    for game, name in (("cartpole", "UDRL"), ("cartpole", "SE"), ("cliff", "ER"))
+)
 REFUSED = [
-    ["eval", AGENT], ["eval", f"{AGENT}/last.ckpt", "--command", "sweep"], ["eval", SEARCH],
-    ["eval", MODEL, "--imagine"], ["film", AGENT, "-o", "film.gif"], ["demo", AGENT, "--out", "page.html"],
-    ["proxies", "list", f"{SEARCH}/proxy.pt"], ["proxies", "transfer", "out.csv", f"{SEARCH}/proxy.pt"],
+    ["eval", AGENT],
+    ["eval", f"{AGENT}/last.ckpt", "--command", "sweep"],
+    ["eval", SEARCH],
+    ["eval", MODEL, "--imagine"],
+    ["film", AGENT, "-o", "film.gif"],
+    ["demo", AGENT, "--out", "page.html"],
+    ["proxies", "list", f"{SEARCH}/proxy.pt"],
+    ["proxies", "transfer", "out.csv", f"{SEARCH}/proxy.pt"],
     ["proxies", "reward-curves", "out.csv", f"{SEARCH}/proxy.pt"],
     ["proxies", "transitions", "out.csv", f"{SEARCH}/proxy.pt"],
-    ["train", "--gamename", "cartpole", "--exp_name", "new", "--implementation", "SE", "--set", f"start={SEARCH}/proxy.pt"],
-]  # fmt: skip
+    [
+        "train",
+        "--gamename",
+        "cartpole",
+        "--exp_name",
+        "new",
+        "--implementation",
+        "SE",
+        "--set",
+        f"start={SEARCH}/proxy.pt",
+    ],
+]
 
 
 @pytest.mark.parametrize("words", REFUSED, ids=" ".join)
@@ -86,8 +105,10 @@ def test_a_command_imports_no_module_that_a_file_names(named, words, capsys):
     assert main(words, "lightning-rl") == 2
     module = named.partition(":")[0]
     said = capsys.readouterr().err
-    assert said.endswith(f"only a file names the module '{module}', so it is not imported; "
-                         f"if you trust it: export LIGHTNING_RL_MODULES={module}\n")  # fmt: skip
+    assert said.endswith(
+        f"only a file names the module '{module}', so it is not imported; "
+        f"if you trust it: export LIGHTNING_RL_MODULES={module}\n"
+    )
 
 
 def test_a_calibration_imports_no_module_that_a_file_names(named):
@@ -96,11 +117,12 @@ def test_a_calibration_imports_no_module_that_a_file_names(named):
 
 
 READ = [
-    ["runs", "."], ["report", ".", "-o", "page.html", "--tag", "rollout/return_mean"],
+    ["runs", "."],
+    ["report", ".", "-o", "page.html", "--tag", "rollout/return_mean"],
     ["figures", "curves", "out", AGENT, "--tag", "rollout/return_mean"],
     ["figures", "scores", "out", AGENT, "--tag", "rollout/return_mean"],
     ["compare", AGENT, AGENT, "--tag", "rollout/return_mean"],
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("words", READ, ids=" ".join)
@@ -109,33 +131,47 @@ def test_what_needs_no_environment_does_without(named, words, capsys):
     assert "not imported" not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("flags", [["--resume"], ["--reload", f"{AGENT}/last.ckpt", "--exp_name", "reloaded"],
-                                   ["--config", f"{AGENT}/config.yaml", "--exp_name", "configured"]])  # fmt: skip
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--resume"],
+        ["--reload", f"{AGENT}/last.ckpt", "--exp_name", "reloaded"],
+        ["--config", f"{AGENT}/config.yaml", "--exp_name", "configured"],
+    ],
+)
 def test_a_training_imports_no_module_of_the_files_it_takes(named, folder, flags):
     run_cli(folder / "exp", "--max_epochs", "3", *flags)
 
 
 @pytest.mark.parametrize(
     "door",
-    [lambda: lrl.load(AGENT), lambda: lrl.evaluate(AGENT), lambda: lrl.load_proxy(f"{SEARCH}/proxy.pt"),
-     lambda: lrl.UDRL.load_from_checkpoint(f"{AGENT}/last.ckpt")],
-)  # fmt: skip
+    [
+        lambda: lrl.load(AGENT),
+        lambda: lrl.evaluate(AGENT),
+        lambda: lrl.load_proxy(f"{SEARCH}/proxy.pt"),
+        lambda: lrl.UDRL.load_from_checkpoint(f"{AGENT}/last.ckpt"),
+    ],
+)
 def test_a_function_imports_no_module_that_a_file_names(named, door):
     with pytest.raises(UserError, match="only a file names the module 'planted_"):
         door()
 
 
 CSVS = {
-    "clones_cartpole": ["synthetic-dataset"], "transitions": ["proxy-histograms"], "cliff_cells": ["grid-rewards"],
+    "clones_cartpole": ["synthetic-dataset"],
+    "transitions": ["proxy-histograms"],
+    "cliff_cells": ["grid-rewards"],
     "step_sizes_runs": ["step-sizes"],
-}  # fmt: skip
+}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CSVS)
 def test_a_figure_of_a_table_imports_nothing(planted, folder, name):
     text = (ROOT / "results" / "proxies" / f"{name}.csv").read_text()
-    (folder / "table.csv").write_text(re.sub(r"\b(cartpole|cartpole-v0|cliff|emptyroom22)\b", planted, text))
+    (folder / "table.csv").write_text(
+        re.sub(r"\b(cartpole|cartpole-v0|cliff|emptyroom22)\b", planted, text)
+    )
     main(["figures", *CSVS[name], "out", "table.csv"], "lightning-rl")
 
 
@@ -153,12 +189,18 @@ def test_what_was_typed_is_imported(folder, monkeypatch):
     assert main(["config", "DDQN", "--gamename", "typed_flag:CartPole-v1"], "lightning-rl") == 0
     lrl.make_env("typed_argument:CartPole-v1").close()
     lrl.UDRL("typed_method:CartPole-v1")
-    rewritten(f"{AGENT}/last.ckpt", lambda content: content["hyper_parameters"].update(gamename="typed_variable:CartPole-v1"))
+    rewritten(
+        f"{AGENT}/last.ckpt",
+        lambda content: content["hyper_parameters"].update(gamename="typed_variable:CartPole-v1"),
+    )
     with pytest.raises(UserError, match="typed_variable"):
         lrl.load(AGENT)
     monkeypatch.setenv("LIGHTNING_RL_MODULES", "typed_variable")
     assert lrl.load(AGENT).gamename == "typed_variable:CartPole-v1"
-    rewritten(f"{AGENT}/last.ckpt", lambda content: content["hyper_parameters"].update(gamename="typed_there:CartPole-v1"))
+    rewritten(
+        f"{AGENT}/last.ckpt",
+        lambda content: content["hyper_parameters"].update(gamename="typed_there:CartPole-v1"),
+    )
     __import__("typed_there")
     assert lrl.load(AGENT).gamename == "typed_there:CartPole-v1"
 
@@ -169,7 +211,9 @@ def test_what_was_typed_is_one_module(folder, planted):
     allow(f"{module}.envs:X-v0")
     allow(f"other,{module}:X-v0")
     allow(f"other\n{module}:X-v0")
-    rewritten(f"{AGENT}/last.ckpt", lambda content: content["hyper_parameters"].update(gamename=planted))
+    rewritten(
+        f"{AGENT}/last.ckpt", lambda content: content["hyper_parameters"].update(gamename=planted)
+    )
     with pytest.raises(UserError, match="only a file names the module"):
         lrl.load(AGENT)
 
@@ -182,15 +226,27 @@ def hostile(folder):
     """Runs whose files say HOSTILE wherever they may say anything."""
     for path in (folder / "exp").rglob("config.yaml"):
         content = yaml.safe_load(path.read_text())
-        content |= {"exp_name": HOSTILE, "gamename": HOSTILE, "implementation": HOSTILE, HOSTILE: HOSTILE}
+        content |= {
+            "exp_name": HOSTILE,
+            "gamename": HOSTILE,
+            "implementation": HOSTILE,
+            HOSTILE: HOSTILE,
+        }
         path.write_text(yaml.safe_dump(content))
     for path in (folder / "exp").rglob("state.yaml"):
         path.write_text(yaml.safe_dump({"state": "failed", "reason": HOSTILE}))
     for path in folder.rglob("*.pt"):
         rewritten(path, lambda content: content["settings"].update(gamename=HOSTILE[:40]))
     for path in folder.rglob("*.ckpt"):
-        rewritten(path, lambda content: content["hyper_parameters"].update(gamename=HOSTILE, implementation=HOSTILE))
-    (folder / AGENT / "evaluation.json").write_text(json.dumps({"gamename": HOSTILE, HOSTILE: HOSTILE}))
+        rewritten(
+            path,
+            lambda content: content["hyper_parameters"].update(
+                gamename=HOSTILE, implementation=HOSTILE
+            ),
+        )
+    (folder / AGENT / "evaluation.json").write_text(
+        json.dumps({"gamename": HOSTILE, HOSTILE: HOSTILE})
+    )
     (folder / HOSTILE.replace("/", "")).mkdir()
     shutil.copytree(folder / AGENT, folder / HOSTILE.replace("/", "") / "seed_1")
     rows = f'gamename,implementation,env_steps,eval/return_mean\n"{HOSTILE}","{HOSTILE}",1,2\n'
@@ -200,14 +256,21 @@ def hostile(folder):
 
 
 SHOWN = [
-    *REFUSED, *READ, ["--config", f"{AGENT}/config.yaml"], ["--reload", AGENT, "--gamename", "cartpole", "--exp_name", "b"],
-    ["train", "--gamename", "cartpole", "--logdir", "exp", "--resume"], ["runs", ".", "--csv", "table.csv"],
-    ["figures", "table", "out", ".", "--tag", "rollout/return_mean"], ["figures", "curves", "out", "table.csv"],
+    *REFUSED,
+    *READ,
+    ["--config", f"{AGENT}/config.yaml"],
+    ["--reload", AGENT, "--gamename", "cartpole", "--exp_name", "b"],
+    ["train", "--gamename", "cartpole", "--logdir", "exp", "--resume"],
+    ["runs", ".", "--csv", "table.csv"],
+    ["figures", "table", "out", ".", "--tag", "rollout/return_mean"],
+    ["figures", "curves", "out", "table.csv"],
     ["figures", "scores", "out", "table.csv", "--markdown"],
     ["figures", "marks", "out", "table.csv", "--at", "1", "--window", "1"],
-    ["figures", "scores", "out", "table.csv"], ["proxies", "list", "."], ["figures", "tune", "out", AGENT],
+    ["figures", "scores", "out", "table.csv"],
+    ["proxies", "list", "."],
+    ["figures", "tune", "out", AGENT],
     ["compare", "table.csv", "table.csv"],
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("words", SHOWN, ids=" ".join)
@@ -237,6 +300,8 @@ def test_warnings_logs_and_defects_are_spelt_out(capsys, monkeypatch):
 
 
 def test_other_scripts_stay_readable(folder, capsys):
-    (folder / AGENT / "state.yaml").write_text(yaml.safe_dump({"state": "failed", "reason": "Größe 大きさ naïve 🙂"}))
+    (folder / AGENT / "state.yaml").write_text(
+        yaml.safe_dump({"state": "failed", "reason": "Größe 大きさ naïve 🙂"})
+    )
     assert main(["runs", "exp"], "lightning-rl") == 0
     assert "Größe 大きさ naïve 🙂" in capsys.readouterr().out

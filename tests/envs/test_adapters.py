@@ -16,4 +16,6 @@ def test_gymnasium_accepts_it(name):
 def test_registered_environments_are_made_with_a_time_limit(options, limit):
     env = gymnasium.make("lightning_rl.gym:lightning_rl/cliff-v0", **options)
     env.reset(seed=0)
-    assert [env.step(3)[2:4] for _ in range(limit)] == [(False, False)] * (limit - 1) + [(False, True)]
+    assert [env.step(3)[2:4] for _ in range(limit)] == [(False, False)] * (limit - 1) + [
+        (False, True)
+    ]

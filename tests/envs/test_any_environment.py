@@ -1,4 +1,6 @@
-"""Environments that this package has no name for: Gymnasium's ids, a user's modules and classes, every kind of space."""
+"""Environments that this package has no name for: Gymnasium's ids, a user's modules and classes,
+every kind of space.
+"""
 
 import subprocess
 import sys
@@ -69,28 +71,50 @@ def typed_spec(gamename):
     return env_spec(gamename)
 
 
-# --- names and facts ----------------------------------------------------------------------------------------------------
+# --- names and facts ---
 
 
 def test_facts_are_read_from_gymnasium():
     spec = env_spec("MountainCar-v0")
-    assert (spec.obs_size, spec.action_size, spec.continuous, spec.horizon, spec.solved_return) == (2, 3, False, 200, -110)
+    assert (spec.obs_size, spec.action_size, spec.continuous, spec.horizon, spec.solved_return) == (
+        2,
+        3,
+        False,
+        200,
+        -110,
+    )
     assert (spec.max_return, spec.min_return, spec.one_hot) == (np.inf, None, False)
     walker = env_spec("BipedalWalker-v3")
-    assert (walker.obs_size, walker.action_size, walker.continuous, walker.horizon) == (24, 4, True, 1600)
+    assert (walker.obs_size, walker.action_size, walker.continuous, walker.horizon) == (
+        24,
+        4,
+        True,
+        1600,
+    )
 
 
 @pytest.mark.parametrize(
     ("env_id", "name"),
-    [("CartPole-v1", "cartpole"), ("CartPole-v0", "cartpole-v0"), ("Pendulum-v1", "pendulum"),
-     ("LunarLander-v3", "lunarlander"), ("HalfCheetah-v5", "halfcheetah"),
-     ("lightning_rl.envs.adapters:lightning_rl/ProcMaze-v0", "procmaze")],
-)  # fmt: skip
+    [
+        ("CartPole-v1", "cartpole"),
+        ("CartPole-v0", "cartpole-v0"),
+        ("Pendulum-v1", "pendulum"),
+        ("LunarLander-v3", "lunarlander"),
+        ("HalfCheetah-v5", "halfcheetah"),
+        ("lightning_rl.envs.adapters:lightning_rl/ProcMaze-v0", "procmaze"),
+    ],
+)
 def test_an_id_is_the_same_as_its_name(env_id, name):
-    """Facts, blocks of configs and the form in batched torch; only the folder is that of what was asked for."""
+    """Facts, blocks of configs and the form in batched torch; only the folder is that of what
+    was asked for.
+    """
     by_id, by_name = env_spec(env_id), env_spec(name)
     assert (by_id.gamename, by_id.family) == (env_id, name)
-    assert (by_id.max_return, by_id.min_return, by_id.horizon) == (by_name.max_return, by_name.min_return, by_name.horizon)
+    assert (by_id.max_return, by_id.min_return, by_id.horizon) == (
+        by_name.max_return,
+        by_name.min_return,
+        by_name.horizon,
+    )
     assert type(func_env(by_id)) is type(func_env(by_name))
     for implementation in ("UDRL", "RCP-A", "DDQN"):
         ours, theirs = (merged_values(implementation, game)[1] for game in (env_id, name))
@@ -101,36 +125,61 @@ def test_a_run_on_an_id_is_the_run_on_its_name(tmp_path):
     """Bit for bit, with the blocks of the name in the configs."""
     weights = []
     for gamename in ("CartPole-v1", "cartpole"):
-        assert run_cli(tmp_path, "--max_epochs", "2", gamename=gamename, implementation="RCP-A") == 0
+        assert (
+            run_cli(tmp_path, "--max_epochs", "2", gamename=gamename, implementation="RCP-A") == 0
+        )
         weights.append(last(tmp_path, "RCP-A", gamename)["state_dict"])
     assert weights[0].keys() == weights[1].keys()
     assert all(torch.equal(weights[0][key], weights[1][key]) for key in weights[0])
 
 
-@pytest.mark.parametrize("gamename", ["lunarlander-sparse", "beresheet", "my_cartpole-3", "MountainCar-v0"])
+@pytest.mark.parametrize(
+    "gamename", ["lunarlander-sparse", "beresheet", "my_cartpole-3", "MountainCar-v0"]
+)
 def test_what_is_no_other_name_of_an_environment(gamename):
     assert base_name(gamename) == gamename
 
 
 @pytest.mark.parametrize(
     ("asked", "near"),
-    [("LunarLander-v2", "LunarLander-v3"), ("Cartpole", "cartpole"), ("ACROBOT", "acrobot"),
-     ("mountaincar-v0", "MountainCar-v0"), ("lunarlander_sparse", "lunarlander-sparse"),
-     ("MountainCar", "MountainCar-v0"), ("Taxy", "Taxi-v4"), ("LunarLander-v17", "LunarLander-v3")],
-)  # fmt: skip
+    [
+        ("LunarLander-v2", "LunarLander-v3"),
+        ("Cartpole", "cartpole"),
+        ("ACROBOT", "acrobot"),
+        ("mountaincar-v0", "MountainCar-v0"),
+        ("lunarlander_sparse", "lunarlander-sparse"),
+        ("MountainCar", "MountainCar-v0"),
+        ("Taxy", "Taxi-v4"),
+        ("LunarLander-v17", "LunarLander-v3"),
+    ],
+)
 def test_an_unknown_name_is_told_the_nearest(asked, near):
     with pytest.raises(UserError, match=f"unknown gamename '{asked}'; did you mean '{near}'?"):
         env_spec(asked)
-    with pytest.raises(UserError, match=r"\? if it is yours: export LIGHTNING_RL_MODULES=its_module$"):
+    with pytest.raises(
+        UserError, match=r"\? if it is yours: export LIGHTNING_RL_MODULES=its_module$"
+    ):
         env_spec(asked)
 
 
 def test_the_nearest_name_of_a_module_is_told_with_the_module(module):
-    register = "from lightning_rl.core.gamenames import register_env\nregister_env('stroll', Walk)\n"
-    module("walks_c", f"{MODULE}\ngymnasium.register('Mine-v0', Walk)\ngymnasium.register('Mine-v2', Walk)\n{register}")
+    register = (
+        "from lightning_rl.core.gamenames import register_env\nregister_env('stroll', Walk)\n"
+    )
+    module(
+        "walks_c",
+        f"{MODULE}\ngymnasium.register('Mine-v0', Walk)\ngymnasium.register('Mine-v2', "
+        f"Walk)\n{register}",
+    )
     try:
-        for asked, near in (("Mine-v1", "walks_c:Mine-v2"), ("Stroll", "walks_c:stroll"), ("cartpol", "cartpole")):
-            with pytest.raises(UserError, match=f"unknown gamename 'walks_c:{asked}'; did you mean '{near}'?"):
+        for asked, near in (
+            ("Mine-v1", "walks_c:Mine-v2"),
+            ("Stroll", "walks_c:stroll"),
+            ("cartpol", "cartpole"),
+        ):
+            with pytest.raises(
+                UserError, match=f"unknown gamename 'walks_c:{asked}'; did you mean '{near}'?"
+            ):
                 typed_spec(f"walks_c:{asked}")
     finally:
         del GAMES["stroll"], gymnasium.registry["Mine-v0"], gymnasium.registry["Mine-v2"]
@@ -138,27 +187,39 @@ def test_the_nearest_name_of_a_module_is_told_with_the_module(module):
 
 def test_names_are_there_without_gymnasium_and_torch():
     code = (
-        "import sys; import lightning_rl.core.gamenames as g; import lightning_rl.core.config; print(len(g.GAMES));"
-        "assert not {'torch', 'gymnasium', 'pytorch_lightning'} & sys.modules.keys(), sorted(sys.modules)"
+        "import sys; import lightning_rl.core.gamenames as g; import lightning_rl.core.config; "
+        "print(len(g.GAMES));"
+        "assert not {'torch', 'gymnasium', 'pytorch_lightning'} & sys.modules.keys(), "
+        "sorted(sys.modules)"
     )
     package = (
-        "import types, sys; p = types.ModuleType('lightning_rl'); p.__path__ = ['lightning_rl']; sys.modules['lightning_rl'] = p;"
+        "import types, sys; p = types.ModuleType('lightning_rl'); p.__path__ = "
+        "['lightning_rl']; sys.modules['lightning_rl'] = p;"
     )
-    done = subprocess.run([sys.executable, "-c", package + code], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", package + code], cwd=ROOT, capture_output=True, text=True
+    )
     assert (done.stdout.strip(), done.stderr) == (str(len(GAMES)), "")
 
 
 @pytest.mark.parametrize(
     ("one", "other", "same"),
-    [("CartPole-v1", "cartpole", True), ("procmaze", "procmaze-4", True), ("procmaze-3", "procmaze-4", False),
-     ("lunarlander", "beresheet", False), ("Taxi-v4", "Taxi-v4", True), ("Taxi-v4", "CartPole-v1", False)],
-)  # fmt: skip
+    [
+        ("CartPole-v1", "cartpole", True),
+        ("procmaze", "procmaze-4", True),
+        ("procmaze-3", "procmaze-4", False),
+        ("lunarlander", "beresheet", False),
+        ("Taxi-v4", "Taxi-v4", True),
+        ("Taxi-v4", "CartPole-v1", False),
+    ],
+)
 def test_two_names_of_one_environment(one, other, same):
     assert same_game(one, other) == same
 
 
 @pytest.mark.parametrize(
-    ("gamename", "folder"), [("ALE/Pong-v5", "ALE-Pong-v5"), ("my_package.envs:MyEnv-v0", "my_package.envs-MyEnv-v0")]
+    ("gamename", "folder"),
+    [("ALE/Pong-v5", "ALE-Pong-v5"), ("my_package.envs:MyEnv-v0", "my_package.envs-MyEnv-v0")],
 )
 def test_folders_of_results(gamename, folder):
     assert folder_name(gamename) == folder
@@ -166,7 +227,10 @@ def test_folders_of_results(gamename, folder):
 
 def test_solved_returns_without_making_the_environment(monkeypatch):
     monkeypatch.setattr(gymnasium, "make", None)
-    assert [solved_return(name) for name in ("lunarlander", "CartPole-v1", "cliff", "panflute-8", "nobody")] == [
+    assert [
+        solved_return(name)
+        for name in ("lunarlander", "CartPole-v1", "cliff", "panflute-8", "nobody")
+    ] == [
         200,
         475,
         -20,
@@ -177,14 +241,17 @@ def test_solved_returns_without_making_the_environment(monkeypatch):
 
 def test_without_a_time_limit_there_is_one_and_a_warning(monkeypatch):
     monkeypatch.setattr("lightning_rl.envs.spec._READ", {})
-    with pytest.warns(UserWarning, match=r"no time limit is known for 'CliffWalkingSlippery-v1': .* cut after 1000 steps"):
+    with pytest.warns(
+        UserWarning,
+        match=r"no time limit is known for 'CliffWalkingSlippery-v1': .* cut after 1000 steps",
+    ):
         assert env_spec("CliffWalkingSlippery-v1").horizon == DEFAULT_HORIZON
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         env_spec("CliffWalkingSlippery-v1")  # said once
 
 
-# --- a user's own --------------------------------------------------------------------------------------------------------
+# --- a user's own ---
 
 MODULE = """
 import gymnasium, numpy as np
@@ -204,21 +271,46 @@ class Walk(gymnasium.Env):
 
 
 def test_a_module_of_the_user_is_imported_and_trained_on(module, tmp_path):
-    module("walks_a", MODULE + "gymnasium.register('Walk-v0', Walk, max_episode_steps=9, reward_threshold=2.0)")
+    module(
+        "walks_a",
+        MODULE + "gymnasium.register('Walk-v0', Walk, max_episode_steps=9, reward_threshold=2.0)",
+    )
     spec = typed_spec("walks_a:Walk-v0")
-    assert (spec.obs_size, spec.action_size, spec.horizon, spec.solved_return, spec.one_hot) == (6, 2, 9, 2.0, True)
-    for env, right in ((make_env("walks_a:Walk-v0"), 2), (rollout_env(spec), 1)):  # the actions begin at 1
+    assert (spec.obs_size, spec.action_size, spec.horizon, spec.solved_return, spec.one_hot) == (
+        6,
+        2,
+        9,
+        2.0,
+        True,
+    )
+    for env, right in (
+        (make_env("walks_a:Walk-v0"), 2),
+        (rollout_env(spec), 1),
+    ):  # the actions begin at 1
         assert env.reset(seed=0)[0].tolist() == [1, 0, 0, 0, 0, 0]  # the space begins at 2
         assert env.step(right)[0].tolist() == [0, 0, 1, 0, 0, 0]
     for implementation in ("UDRL", "QL"):
-        assert run_cli(tmp_path, "--max_epochs", "1", gamename="walks_a:Walk-v0", implementation=implementation) == 0
+        assert (
+            run_cli(
+                tmp_path,
+                "--max_epochs",
+                "1",
+                gamename="walks_a:Walk-v0",
+                implementation=implementation,
+            )
+            == 0
+        )
         assert last(tmp_path, implementation, "walks_a-Walk-v0")["epoch"] == 0
         path = run_dir(tmp_path, "walks_a-Walk-v0", implementation=implementation) / "last.ckpt"
         assert main(["--eval_agent", str(path), "--eval_episodes", "1", "--num_workers", "0"]) == 0
 
 
 def test_a_module_may_register_names(module):
-    module("walks_b", f"{MODULE}\nfrom lightning_rl.core.gamenames import register_env\nregister_env('walk', Walk, horizon=4)")
+    module(
+        "walks_b",
+        f"{MODULE}\nfrom lightning_rl.core.gamenames import register_env\nregister_env('walk', "
+        "Walk, horizon=4)",
+    )
     try:
         assert (typed_spec("walks_b:walk").horizon, env_spec("walk").horizon) == (4, 4)
     finally:
@@ -226,15 +318,25 @@ def test_a_module_may_register_names(module):
 
 
 @pytest.mark.usefixtures("register")
-def test_a_run_from_python_is_evaluated_on_the_command_line_by_its_module(module, tmp_path, monkeypatch, capsys):
-    module("walks_d", f"{MODULE}\nfrom lightning_rl.core.gamenames import register_env\nregister_env('ramble', Walk, horizon=4)")
+def test_a_run_from_python_is_evaluated_on_the_command_line_by_its_module(
+    module, tmp_path, monkeypatch, capsys
+):
+    module(
+        "walks_d",
+        f"{MODULE}\nfrom lightning_rl.core.gamenames import register_env\nregister_env('ramble', "
+        "Walk, horizon=4)",
+    )
     __import__("walks_d")
-    path = lightning_rl.train("REINFORCE", "ramble", logdir=tmp_path, num_workers=0, max_epochs=1).path
+    path = lightning_rl.train(
+        "REINFORCE", "ramble", logdir=tmp_path, num_workers=0, max_epochs=1
+    ).path
     del GAMES["ramble"], sys.modules["walks_d"]  # as in another process
     words = ["eval", str(path), "--episodes", "1", "--num_workers", "0"]
     assert main(words) == 2
     told = capsys.readouterr().err
-    assert "does not fit this version's REINFORCE: unknown gamename 'ramble'; choose one of: " in told
+    assert (
+        "does not fit this version's REINFORCE: unknown gamename 'ramble'; choose one of: " in told
+    )
     assert told.endswith("; if it is yours: export LIGHTNING_RL_MODULES=its_module\n")
     monkeypatch.setenv("LIGHTNING_RL_MODULES", "walks_d")
     assert main(words) == 0
@@ -242,11 +344,17 @@ def test_a_run_from_python_is_evaluated_on_the_command_line_by_its_module(module
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("1 / 0", r"importing broken: ZeroDivisionError: division by zero at .*broken.py:1$"),
-     ("raise SystemExit(3)", r"importing broken: SystemExit: 3 at .*broken.py:1$"),
-     ("import nowhere_at_all", r"importing broken: ModuleNotFoundError: No module named 'nowhere_at_all' at .*broken.py:1$"),
-     ("", "unknown gamename 'broken:Env-v0'")],
-)  # fmt: skip
+    [
+        ("1 / 0", r"importing broken: ZeroDivisionError: division by zero at .*broken.py:1$"),
+        ("raise SystemExit(3)", r"importing broken: SystemExit: 3 at .*broken.py:1$"),
+        (
+            "import nowhere_at_all",
+            r"importing broken: ModuleNotFoundError: No module named 'nowhere_at_all' at "
+            r".*broken.py:1$",
+        ),
+        ("", "unknown gamename 'broken:Env-v0'"),
+    ],
+)
 def test_a_module_that_cannot_be_imported_is_one_line(module, text, message):
     module("broken", text)
     with pytest.raises(UserError, match=message):
@@ -254,7 +362,9 @@ def test_a_module_that_cannot_be_imported_is_one_line(module, text, message):
 
 
 def test_modules_that_are_not_there_or_pythons_own():
-    with pytest.raises(UserError, match="there is no module 'nowhere'; install it, or add its folder to PYTHONPATH"):
+    with pytest.raises(
+        UserError, match="there is no module 'nowhere'; install it, or add its folder to PYTHONPATH"
+    ):
         typed_spec("nowhere:Env-v0")
     with pytest.raises(UserError, match="antigravity is no module that registers environments"):
         typed_spec("antigravity:Env-v0")
@@ -287,7 +397,9 @@ def test_a_batched_environment_holds_its_rewards_back(register):
     envs = make_envs(env_spec("late"), [1, 2])
     rewards = [envs.step(torch.tensor([0, 1])).reward.tolist() for _ in range(3)]
     assert rewards == [[0, 0], [0, 0], [3, 3]]
-    proxy = RewardProxy(gamename="late", form="additive_potential", gamma=0.9, hidden=(4,), activation="tanh")
+    proxy = RewardProxy(
+        gamename="late", form="additive_potential", gamma=0.9, hidden=(4,), activation="tanh"
+    )
     task = proxy.batch(torch.zeros(1, proxy.net.size), [1], 0.9)
     assert [task.step(torch.tensor([0])).reward.item() for _ in range(3)] == [0, 0, 3]
     register("late", Chain, sparse=True)
@@ -302,13 +414,20 @@ def test_a_proxy_starts_where_the_last_registration_does(register):
 
 
 def test_a_function_may_wrap_and_its_time_limit_is_seen(register):
-    register("short", lambda: gymnasium.wrappers.TimeLimit(gymnasium.make("CartPole-v1").unwrapped, 17), sparse=True)
+    register(
+        "short",
+        lambda: gymnasium.wrappers.TimeLimit(gymnasium.make("CartPole-v1").unwrapped, 17),
+        sparse=True,
+    )
     assert (env_spec("short").horizon, env_spec("short").sparse) == (17, True)
 
 
 @pytest.mark.parametrize(
     ("make", "films"),
-    [(lambda: gymnasium.make("CartPole-v1"), False), (lambda **options: gymnasium.make("CartPole-v1", **options), True)],
+    [
+        (lambda: gymnasium.make("CartPole-v1"), False),
+        (lambda **options: gymnasium.make("CartPole-v1", **options), True),
+    ],
 )
 def test_a_function_is_filmed_if_it_takes_a_render_mode(register, make, films):
     register("films", make)
@@ -328,18 +447,27 @@ def test_an_environment_in_batched_torch_is_played_as_one(register):
 
 
 def test_registrations_that_are_refused(register):
-    with pytest.raises(UserError, match="gamename 'cartpole' is that of an environment of this package"):
+    with pytest.raises(
+        UserError, match="gamename 'cartpole' is that of an environment of this package"
+    ):
         register("cartpole", Echo)
     with pytest.raises(UserError, match="horizon 0: it must be a whole number from 1"):
         register("echo", Echo, horizon=0)
     for name, words in (
-        ("procmaze-7", "means a size of this package's procmaze"), ("CartPole-v1", "has the form of Gymnasium's ids"),
-        ("", "'' cannot be registered"), ("a:b", "cannot be registered"), ("../up", "cannot be registered"), (3, "3 cannot be"),
-    ):  # fmt: skip
+        ("procmaze-7", "means a size of this package's procmaze"),
+        ("CartPole-v1", "has the form of Gymnasium's ids"),
+        ("", "'' cannot be registered"),
+        ("a:b", "cannot be registered"),
+        ("../up", "cannot be registered"),
+        (3, "3 cannot be"),
+    ):
         with pytest.raises(UserError, match=words):
             register(name, "Pendulum-v1")
     for env in (Echo(spaces.Discrete(2), 0), None, ""):
-        with pytest.raises(UserError, match="makes no environment; give a Gymnasium id, or a class or function that does"):
+        with pytest.raises(
+            UserError,
+            match="makes no environment; give a Gymnasium id, or a class or function that does",
+        ):
             register("echo", env)
     assert "echo" not in GAMES
     register("lost", "NoSuch-v0")
@@ -349,22 +477,32 @@ def test_registrations_that_are_refused(register):
 
 @pytest.mark.parametrize(
     ("fact", "words"),
-    [({"horizon": 2.5}, "horizon 2.5: it must be a whole"), ({"horizon": "9"}, "horizon '9': it must"),
-     ({"horizon": True}, "horizon True: it must"),
-     ({"max_return": "a"}, "max_return 'a' is no finite number"), ({"max_return": np.nan}, "max_return nan is no finite"),
-     ({"max_return": -np.inf}, "max_return -inf is"), ({"max_return": 10**400}, "max_return 1000.* is no"),
-     ({"max_return": None}, "max_return None is"),
-     ({"min_return": np.nan}, "min_return nan is no"), ({"min_return": np.inf}, "min_return inf is no"),
-     ({"solved_return": "b"}, "solved_return 'b' is"), ({"min_return": 3, "max_return": 2}, "min_return 3 is above max_return 2"),
-     ({"kwargs": ["a"]}, r"kwargs \['a'\] are no arguments by name"), ({"kwargs": {1: 2}}, "are no arguments by name")],
-)  # fmt: skip
+    [
+        ({"horizon": 2.5}, "horizon 2.5: it must be a whole"),
+        ({"horizon": "9"}, "horizon '9': it must"),
+        ({"horizon": True}, "horizon True: it must"),
+        ({"max_return": "a"}, "max_return 'a' is no finite number"),
+        ({"max_return": np.nan}, "max_return nan is no finite"),
+        ({"max_return": -np.inf}, "max_return -inf is"),
+        ({"max_return": 10**400}, "max_return 1000.* is no"),
+        ({"max_return": None}, "max_return None is"),
+        ({"min_return": np.nan}, "min_return nan is no"),
+        ({"min_return": np.inf}, "min_return inf is no"),
+        ({"solved_return": "b"}, "solved_return 'b' is"),
+        ({"min_return": 3, "max_return": 2}, "min_return 3 is above max_return 2"),
+        ({"kwargs": ["a"]}, r"kwargs \['a'\] are no arguments by name"),
+        ({"kwargs": {1: 2}}, "are no arguments by name"),
+    ],
+)
 def test_facts_that_are_none_are_refused_at_once(register, fact, words):
     with pytest.raises(UserError, match=rf"^register_env\('echo'\): .*{words}"):
         register("echo", Echo, **fact)
     register("echo", Echo, horizon=np.int64(3), max_return=np.float32(2), min_return=2)
 
 
-@pytest.mark.parametrize("missing", [["observation_space"], ["action_space"], ["observation_space", "action_space"]])
+@pytest.mark.parametrize(
+    "missing", [["observation_space"], ["action_space"], ["observation_space", "action_space"]]
+)
 def test_spaces_that_a_class_forgets_are_named(register, missing):
     class Forgetful(Echo):
         def __init__(self):
@@ -379,7 +517,7 @@ def test_spaces_that_a_class_forgets_are_named(register, missing):
     assert all(f"self.{name} = gymnasium.spaces." in str(told.value) for name in missing)
 
 
-# --- spaces --------------------------------------------------------------------------------------------------------------
+# --- spaces ---
 
 BOX = spaces.Box(-1, 1, (2, 2), np.float32)
 GRID = np.array([[0.1, 0.2], [0.3, 0.4]], np.float32)
@@ -391,7 +529,11 @@ FLAT = [
     (spaces.MultiBinary(3), np.array([1, 0, 1], np.int8), [1, 0, 1]),
     (BOX, GRID, [0.1, 0.2, 0.3, 0.4]),
     (spaces.Tuple((spaces.Discrete(2), spaces.Discrete(3, start=1))), (1, 2), [0, 1, 0, 1, 0]),
-    (spaces.Dict({"b": spaces.Discrete(2), "a": BOX}), {"b": 0, "a": GRID}, [0.1, 0.2, 0.3, 0.4, 1, 0]),  # in order of the keys
+    (
+        spaces.Dict({"b": spaces.Discrete(2), "a": BOX}),
+        {"b": 0, "a": GRID},
+        [0.1, 0.2, 0.3, 0.4, 1, 0],
+    ),  # in order of the keys
     (spaces.Dict({"a": spaces.Tuple((spaces.MultiBinary(2),))}), {"a": ([0, 1],)}, [0, 1]),
 ]
 
@@ -410,31 +552,54 @@ def test_observations_become_vectors(register, space, obs, expected):
 
 @pytest.mark.parametrize(
     ("space", "obs"),
-    [(spaces.Discrete(3, start=1), 0), (spaces.Discrete(3), 3), (spaces.Discrete(3), 1.5), (BOX, np.zeros(4)),
-     (spaces.MultiDiscrete([2, 2]), [3, 9]), (spaces.MultiDiscrete([3, 4]), [5, 0]), (spaces.MultiBinary(3), [0, 1]),
-     (spaces.Dict({"a": spaces.Box(-1, 1, (2,)), "b": spaces.Box(-1, 1, (2,))}), {"a": [0, 0], "b": [0, 0, 0]}),
-     (spaces.Dict({"a": spaces.Box(-1, 1, (4,))}), {"a": 0.5}), (spaces.Tuple((spaces.Discrete(3),)), (3,)),
-     (spaces.Dict({"a": spaces.Discrete(3), "b": spaces.Discrete(3)}), {"a": -1, "b": 0}), (spaces.Dict({"a": BOX}), {"b": GRID}),
-     (spaces.Tuple((BOX,)), 1), (spaces.Tuple((spaces.Box(-1, 1, (4,)),)), (0.5,))],
-)  # fmt: skip
+    [
+        (spaces.Discrete(3, start=1), 0),
+        (spaces.Discrete(3), 3),
+        (spaces.Discrete(3), 1.5),
+        (BOX, np.zeros(4)),
+        (spaces.MultiDiscrete([2, 2]), [3, 9]),
+        (spaces.MultiDiscrete([3, 4]), [5, 0]),
+        (spaces.MultiBinary(3), [0, 1]),
+        (
+            spaces.Dict({"a": spaces.Box(-1, 1, (2,)), "b": spaces.Box(-1, 1, (2,))}),
+            {"a": [0, 0], "b": [0, 0, 0]},
+        ),
+        (spaces.Dict({"a": spaces.Box(-1, 1, (4,))}), {"a": 0.5}),
+        (spaces.Tuple((spaces.Discrete(3),)), (3,)),
+        (spaces.Dict({"a": spaces.Discrete(3), "b": spaces.Discrete(3)}), {"a": -1, "b": 0}),
+        (spaces.Dict({"a": BOX}), {"b": GRID}),
+        (spaces.Tuple((BOX,)), 1),
+        (spaces.Tuple((spaces.Box(-1, 1, (4,)),)), (0.5,)),
+    ],
+)
 def test_an_observation_that_is_not_in_its_space_is_one_line_with_its_place(register, space, obs):
     register("echo", Echo, horizon=2, kwargs={"space": space, "obs": obs})
     with pytest.raises(
-        UserError, match=r"reset\(\) gave the observation .*, which is not in .* -- from Echo at .*test_any_environment"
+        UserError,
+        match=r"reset\(\) gave the observation .*, which is not in .* -- from Echo at "
+        r".*test_any_environment",
     ):
         make_env("echo").reset(seed=0)
 
 
 @pytest.mark.parametrize(
     ("space", "words"),
-    [(spaces.Box(0, 255, (8, 8, 3), np.uint8), "are an image, Box"), (spaces.Box(0, 255, (8, 8), np.uint8), "are an image"),
-     (spaces.Box(0, 1, (2, 8, 8), np.float32), "are an image"),
-     (spaces.Dict({"a": spaces.Box(0, 255, (8, 8), np.uint8)}), "are an image, Dict"),
-     (spaces.Sequence(spaces.Discrete(2)), "is Sequence.*, which no network here takes; those that do: Box, Discrete"),
-     (spaces.Text(5), "is Text.*, which no network here takes"),
-     (spaces.Discrete(10**6), "are 1,000,000 numbers; networks here take")],
-)  # fmt: skip
-def test_observations_that_networks_cannot_take_are_refused_with_those_that_they_can(register, space, words):
+    [
+        (spaces.Box(0, 255, (8, 8, 3), np.uint8), "are an image, Box"),
+        (spaces.Box(0, 255, (8, 8), np.uint8), "are an image"),
+        (spaces.Box(0, 1, (2, 8, 8), np.float32), "are an image"),
+        (spaces.Dict({"a": spaces.Box(0, 255, (8, 8), np.uint8)}), "are an image, Dict"),
+        (
+            spaces.Sequence(spaces.Discrete(2)),
+            "is Sequence.*, which no network here takes; those that do: Box, Discrete",
+        ),
+        (spaces.Text(5), "is Text.*, which no network here takes"),
+        (spaces.Discrete(10**6), "are 1,000,000 numbers; networks here take"),
+    ],
+)
+def test_observations_that_networks_cannot_take_are_refused_with_those_that_they_can(
+    register, space, words
+):
     register("echo", Echo, horizon=2, kwargs={"space": space, "obs": None})
     with pytest.raises(UserError, match=f"the observation.* of echo-v0 {words}"):
         env_spec("echo")
@@ -442,28 +607,48 @@ def test_observations_that_networks_cannot_take_are_refused_with_those_that_they
 
 @pytest.mark.parametrize(
     "actions",
-    [spaces.MultiDiscrete([3, 2]), spaces.MultiBinary(2), spaces.Dict({"a": spaces.Discrete(2)}), spaces.Box(-1, 1, (2, 2)),
-     spaces.Box(0, 3, (2,), np.int64), spaces.Tuple((spaces.Discrete(2),))],
-)  # fmt: skip
+    [
+        spaces.MultiDiscrete([3, 2]),
+        spaces.MultiBinary(2),
+        spaces.Dict({"a": spaces.Discrete(2)}),
+        spaces.Box(-1, 1, (2, 2)),
+        spaces.Box(0, 3, (2,), np.int64),
+        spaces.Tuple((spaces.Discrete(2),)),
+    ],
+)
 def test_action_spaces_that_no_policy_fits_are_refused_with_those_that_do(register, actions):
-    register("echo", Echo, horizon=2, kwargs={"space": spaces.Discrete(2), "obs": 0, "actions": actions})
-    with pytest.raises(UserError, match=r"action space of echo-v0 is .*no policy here fits.*: Discrete .* and Box of shape"):
+    register(
+        "echo", Echo, horizon=2, kwargs={"space": spaces.Discrete(2), "obs": 0, "actions": actions}
+    )
+    with pytest.raises(
+        UserError,
+        match=r"action space of echo-v0 is .*no policy here fits.*: Discrete .* and Box of shape",
+    ):
         env_spec("echo")
 
 
 def test_a_box_of_no_width_is_refused(register):
-    register("echo", Echo, horizon=2, kwargs={"space": spaces.Discrete(2), "obs": 0, "actions": spaces.Box(1, 1, (1,))})
+    register(
+        "echo",
+        Echo,
+        horizon=2,
+        kwargs={"space": spaces.Discrete(2), "obs": 0, "actions": spaces.Box(1, 1, (1,))},
+    )
     with pytest.raises(UserError, match="without bounds or width"):
         env_spec("echo")
 
 
 @pytest.mark.parametrize("kind", ["synthetic", "reward"])
 def test_proxies_of_discrete_observations(kind):
-    """Both see the one-hot vector; the reward network's environment still shows Gymnasium's number."""
+    """Both see the one-hot vector; the reward network's environment still shows Gymnasium's
+    number.
+    """
     if kind == "synthetic":
         proxy = SyntheticProxy(gamename="FrozenLake-v1", hidden=(4,), activation="tanh", horizon=5)
     else:
-        proxy = RewardProxy(gamename="FrozenLake-v1", hidden=(4,), activation="tanh", form="exclusive", gamma=0.9)
+        proxy = RewardProxy(
+            gamename="FrozenLake-v1", hidden=(4,), activation="tanh", form="exclusive", gamma=0.9
+        )
     params = proxy.net.init([torch.Generator().manual_seed(0)])
     obs, reward, *_ = play_one(proxy_env(proxy, params[0]))
     batch = proxy.batch(params, [3], 0.9)
@@ -491,4 +676,8 @@ def test_arguments_that_have_no_hash_are_no_obstacle(register):
     assert {spec: 1}[env_spec("small-lake")] == 1
     register("larger-lake", "FrozenLake-v1", kwargs={"desc": ["SFFF", "FHFF", "FFFG"]})
     assert spec != env_spec("larger-lake")
-    assert [env_spec(name).obs_size for name in ("small-lake", "larger-lake", "FrozenLake-v1")] == [9, 12, 16]
+    assert [env_spec(name).obs_size for name in ("small-lake", "larger-lake", "FrozenLake-v1")] == [
+        9,
+        12,
+        16,
+    ]

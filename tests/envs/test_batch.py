@@ -29,7 +29,10 @@ CARTPOLE = EnvSpec("cartpole-v1", "CartPole-v1", 4, 2, False, 30, 500.0, None)
 
 
 def batches():
-    return [lambda seeds: FuncBatch(FUNC_ENVS["cartpole"](), 30, seeds), lambda seeds: GymBatch(CARTPOLE, seeds)]
+    return [
+        lambda seeds: FuncBatch(FUNC_ENVS["cartpole"](), 30, seeds),
+        lambda seeds: GymBatch(CARTPOLE, seeds),
+    ]
 
 
 def play(batch, members, steps=80, keep_at=None, rows=None):
@@ -59,7 +62,9 @@ def test_a_member_alone_meets_what_it_meets_in_a_stack(make):
     for member in (1, 3):
         alone = play(make(SEEDS[member : member + 1]), [member])
         for here, there in zip(together, alone, strict=True):
-            torch.testing.assert_close(here[member][0], there[member][0], rtol=0, atol=1e-4)  # sines may be rounded
+            torch.testing.assert_close(
+                here[member][0], there[member][0], rtol=0, atol=1e-4
+            )  # sines may be rounded
 
 
 @pytest.mark.parametrize("make", batches(), ids=["func", "gym"])
@@ -100,7 +105,10 @@ def test_func_and_gym_repeat_actions_alike(repeat):
 
 
 def test_a_repeat_stops_at_the_time_limit():
-    func, gym = FuncBatch(FUNC_ENVS["pendulum"](), 10, [5], repeat=4), GymBatch(pendulum(), [5], repeat=4)
+    func, gym = (
+        FuncBatch(FUNC_ENVS["pendulum"](), 10, [5], repeat=4),
+        GymBatch(pendulum(), [5], repeat=4),
+    )
     for batch in (func, gym):
         steps = [batch.step(torch.zeros(1, 1)) for _ in range(3)]
         assert [s.length.item() for s in steps] == [4, 4, 2]
@@ -116,7 +124,11 @@ class OwnLength(PendulumEnv):
 
 def test_an_environment_may_say_a_length_of_its_own():
     batch = GymBatch(dataclasses.replace(pendulum(), env=OwnLength), [5, 6], repeat=4)
-    assert [batch.step(torch.zeros(2, 1)).length.tolist() for _ in range(3)] == [[4, 4], [4, 4], [2, 2]]
+    assert [batch.step(torch.zeros(2, 1)).length.tolist() for _ in range(3)] == [
+        [4, 4],
+        [4, 4],
+        [2, 2],
+    ]
 
 
 def pendulum():
@@ -127,7 +139,9 @@ def pendulum():
 def test_processes_play_the_same_and_end():
     here, there = GymBatch(CARTPOLE, SEEDS), GymBatch(CARTPOLE, SEEDS, processes=True)
     try:
-        ours, theirs = (play(batch, [0, 1, 2, 3], 40, keep_at=20, rows=[0, 2]) for batch in (here, there))
+        ours, theirs = (
+            play(batch, [0, 1, 2, 3], 40, keep_at=20, rows=[0, 2]) for batch in (here, there)
+        )
         for a, b in zip(ours, theirs, strict=True):
             assert all(torch.equal(a[m][0], b[m][0]) for m in a)
     finally:
@@ -138,7 +152,9 @@ def test_processes_play_the_same_and_end():
 def test_other_environments_as_a_batch(gamename):
     spec = env_spec(gamename)
     batch = GymBatch(spec, [1, 2])
-    action = torch.zeros(2, spec.action_size) if spec.continuous else torch.zeros(2, dtype=torch.int64)
+    action = (
+        torch.zeros(2, spec.action_size) if spec.continuous else torch.zeros(2, dtype=torch.int64)
+    )
     step = batch.step(action)
     assert step.obs.shape == (2, spec.obs_size)
     assert step.obs.dtype == torch.float32
@@ -164,9 +180,14 @@ def test_a_snapshot_goes_on_as_before(make):
 
 
 class Counted(gymnasium.Env):
-    """Ends after as many steps as its first observation says; ``taken`` counts the steps of all, ``begun`` the episodes."""
+    """Ends after as many steps as its first observation says; ``taken`` counts the steps of all,
+    ``begun`` the episodes.
+    """
 
-    observation_space, action_space = gymnasium.spaces.Box(0, 99, (1,)), gymnasium.spaces.Discrete(2)
+    observation_space, action_space = (
+        gymnasium.spaces.Box(0, 99, (1,)),
+        gymnasium.spaces.Discrete(2),
+    )
     taken = begun = 0
 
     def reset(self, *, seed=None, options=None):
@@ -187,9 +208,14 @@ class Talker(Counted):
     def said(self):
         return {
             "path": np.zeros(self.left),
-            "score": None if self.left % 2 else 1.5, "_path": {"deep": object()}, "final_obs": "over",
-            "words": ["one"] * self.left, "steps": lambda: None, 7: {self.left: {}}, f"at {self.left}": 1,
-        }  # fmt: skip
+            "score": None if self.left % 2 else 1.5,
+            "_path": {"deep": object()},
+            "final_obs": "over",
+            "words": ["one"] * self.left,
+            "steps": lambda: None,
+            7: {self.left: {}},
+            f"at {self.left}": 1,
+        }
 
     def reset(self, **options):
         return super().reset(**options)[0], self.said()
@@ -202,13 +228,18 @@ class Talker(Counted):
 def test_whatever_an_environment_says_in_info_is_left_alone(monkeypatch, processes):
     for game, env in (("counted", Counted), ("talker", Talker)):
         monkeypatch.setitem(GAMES, game, Game(env, horizon=50))
-    plain, talker = GymBatch(env_spec("counted"), SEEDS), GymBatch(env_spec("talker"), SEEDS, processes=processes)
+    plain, talker = (
+        GymBatch(env_spec("counted"), SEEDS),
+        GymBatch(env_spec("talker"), SEEDS, processes=processes),
+    )
     same_steps(play(plain, [0, 1, 2, 3]), play(talker, [0, 1, 2, 3]))
     talker.close()
 
 
 def test_logs_grow_with_episodes_and_not_with_the_time_limit(monkeypatch):
-    """10**12 steps: no limit. What was stored with room for all of a time limit is restored, too."""
+    """10**12 steps: no limit. What was stored with room for all of a time limit is restored,
+    too.
+    """
     monkeypatch.setattr("lightning_rl.envs.gym_batch._LOG_STEPS", 2)
     monkeypatch.setattr("lightning_rl.rollouts.player._LOG_STEPS", 2)
     for game, horizon in (("counted", 50), ("endless", 10**12)):
@@ -220,7 +251,10 @@ def test_logs_grow_with_episodes_and_not_with_the_time_limit(monkeypatch):
     state = batch.snapshot()
     check(state, batch.layout(4))
     assert state["actions"].shape == (4, int(state["length"].max()))
-    older = {**state, "actions": torch.nn.functional.pad(state["actions"], (0, 50 - state["actions"].shape[1]))}
+    older = {
+        **state,
+        "actions": torch.nn.functional.pad(state["actions"], (0, 50 - state["actions"].shape[1])),
+    }
     check(older, batch.layout(4))
     with pytest.raises(MismatchError, match="actions, of which 1 are there"):
         check({**state, "actions": state["actions"][:, :1]}, batch.layout(4))
@@ -260,13 +294,18 @@ def test_who_is_kept_has_its_own_steps_and_the_others_stand_still(monkeypatch):
     assert Counted.taken == left.clamp(max=7).sum()
     envs.reset(torch.tensor([False, True]))
     state = envs.snapshot()
-    assert state["length"].tolist() == state["actions"].sum(1).tolist() == [1, 0]  # nothing of an earlier episode
+    assert (
+        state["length"].tolist() == state["actions"].sum(1).tolist() == [1, 0]
+    )  # nothing of an earlier episode
     check(state, envs.layout(2))
     with pytest.raises(MismatchError, match="actions: numbers from 0 to 2, expected 0 to 1"):
         check({**state, "actions": 2 * state["actions"]}, envs.layout(2))
 
 
-@pytest.mark.parametrize("wrap", [lambda envs: CopiedBatch(envs, torch.device("cpu")), lambda envs: RecordedBatch(envs, [])])
+@pytest.mark.parametrize(
+    "wrap",
+    [lambda envs: CopiedBatch(envs, torch.device("cpu")), lambda envs: RecordedBatch(envs, [])],
+)
 def test_batches_around_others_let_them_stand_still(wrap, monkeypatch):
     monkeypatch.setitem(GAMES, "counted", Game(Counted, horizon=50))
     envs = wrap(GymBatch(env_spec("counted"), [1, 2]))
@@ -304,7 +343,10 @@ def test_who_is_retired_changes_nothing_for_the_others(make):
 class Sleeper(gymnasium.Env):
     """A step takes as long as a test may not."""
 
-    observation_space, action_space = gymnasium.spaces.Box(-1, 1, (1,)), gymnasium.spaces.Discrete(2)
+    observation_space, action_space = (
+        gymnasium.spaces.Box(-1, 1, (1,)),
+        gymnasium.spaces.Discrete(2),
+    )
 
     def reset(self, *, seed=None, options=None):
         return np.zeros(1, np.float32), {}
@@ -328,7 +370,9 @@ def test_processes_in_a_step_end_whatever_handles_signals_in_this_one(monkeypatc
 
 
 class Countdown(FuncEnv):
-    """Walks 0, 1, 2, .. whatever is done; the likelihood of an end is given by the place that is reached: DONE[place]."""
+    """Walks 0, 1, 2, .. whatever is done; the likelihood of an end is given by the place that is
+    reached: DONE[place].
+    """
 
     obs_low, obs_high, action_size = (0.0,), (9.0,), 2
     DONE = torch.tensor([0.0, 0.25, 0.75, 0.5, 0.5, 0.5])
@@ -352,9 +396,11 @@ class Countdown(FuncEnv):
 
 
 def test_a_repeated_action_keeps_what_its_last_step_said_of_the_end():
-    """From 0: steps to 1 and 2, where it ends. From 1: ends at 2, the second step is never taken. From 3: to 4 and 5, goes on.
+    """From 0: steps to 1 and 2, where it ends. From 1: ends at 2, the second step is never taken.
+    From 3: to 4 and 5, goes on.
 
-    By hand, gamma 0.9: 0.9 * 0.25, 0.9 * 0.25 and 0.9 * 0.5; at the time limit, after one step from 2 to 3, 0.9 * 0.5.
+    By hand, gamma 0.9: 0.9 * 0.25, 0.9 * 0.25 and 0.9 * 0.5; at the time limit, after one step from
+    2 to 3, 0.9 * 0.5.
     """
     batch = FuncBatch(Countdown([0, 1, 3, 2]), 99, [1, 2, 3, 4], repeat=2)
     batch.length = torch.tensor([0, 0, 0, 98])
@@ -376,18 +422,30 @@ def test_an_end_in_the_last_step_before_the_time_limit_is_a_termination():
 
 
 def test_learned_rewards_of_a_repeated_action_are_the_sum_over_its_steps():
-    """Beside single steps of the same members: potentials see each step, and an end that comes early ends the sum."""
-    proxy = RewardProxy(gamename="mountaincar-continuous", hidden=(8,), activation="tanh", form="additive_potential", gamma=0.9)
+    """Beside single steps of the same members: potentials see each step, and an end that comes
+    early ends the sum.
+    """
+    proxy = RewardProxy(
+        gamename="mountaincar-continuous",
+        hidden=(8,),
+        activation="tanh",
+        form="additive_potential",
+        gamma=0.9,
+    )
     params = proxy.net.init([torch.Generator().manual_seed(n) for n in range(3)])
     single, double = (proxy.batch(params, [1, 2, 3], 0.9, repeat) for repeat in (1, 2))
     for batch in (single, double):
-        batch.state = batch.obs = torch.tensor([[-0.5, 0.0], [0.44, 0.07], [0.4, 0.06]])  # the goal is at 0.45
+        batch.state = batch.obs = torch.tensor(
+            [[-0.5, 0.0], [0.44, 0.07], [0.4, 0.06]]
+        )  # the goal is at 0.45
     action = torch.ones(3, 1)
     first = single.step(action)
     second = single.step(action)
     both = double.step(action)
     assert first.terminated.tolist() == [False, True, True]
-    torch.testing.assert_close(both.reward, first.reward + second.reward.masked_fill(first.terminated, 0))
+    torch.testing.assert_close(
+        both.reward, first.reward + second.reward.masked_fill(first.terminated, 0)
+    )
     assert both.terminated.tolist() == [False, True, True]
     torch.testing.assert_close(both.obs[1:], first.obs[1:])
     torch.testing.assert_close(both.obs[:1], second.obs[:1])
@@ -399,4 +457,6 @@ def test_nothing_follows_a_termination_and_a_learned_continuation_is_the_discoun
     assert step.discount(0.9).tolist() == pytest.approx([0.9, 0])
     learned = step._replace(continuation=torch.tensor([1.1, 0.5]))
     for thresholded in (terminated, ~terminated):  # what it was thresholded to does not count
-        assert learned._replace(terminated=thresholded).discount(0.9).tolist() == pytest.approx([0.99, 0.45])
+        assert learned._replace(terminated=thresholded).discount(0.9).tolist() == pytest.approx(
+            [0.99, 0.45]
+        )

@@ -37,7 +37,10 @@ def test_a_worker_plays_the_episodes_that_this_process_plays():
 class Hovering(gymnasium.Env):
     """Lands never."""
 
-    observation_space, action_space = gymnasium.spaces.Box(-1, 1, (8,), np.float32), gymnasium.spaces.Discrete(4)
+    observation_space, action_space = (
+        gymnasium.spaces.Box(-1, 1, (8,), np.float32),
+        gymnasium.spaces.Discrete(4),
+    )
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)

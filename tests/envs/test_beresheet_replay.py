@@ -1,8 +1,9 @@
 """The published batch is played again, live: environment, episodes, returns and losses in one go.
 
-The recipe is the assignment's: a numpy generator seeded through SHA-512, a linear policy from torch's seed 42, two resets
-before the first step and one after each episode. It depends on Box2D's and torch's floating-point results, so that another
-platform may differ; the arrays of the fixture are the hard tests (tests/functional/test_policy_gradient.py).
+The recipe is the assignment's: a numpy generator seeded through SHA-512, a linear policy from
+torch's seed 42, two resets before the first step and one after each episode. It depends on Box2D's
+and torch's floating-point results, so that another platform may differ; the arrays of the fixture
+are the hard tests (tests/functional/test_policy_gradient.py).
 """
 
 import hashlib
@@ -43,7 +44,14 @@ def played_again(env: gymnasium.Env) -> tuple[list[Episode], torch.Tensor]:
         obs.append(after)
         rewards.append(float(reward))
         if terminated or truncated:
-            record = (np.stack(obs), np.array(actions), np.array(rewards), terminated, truncated, None)
+            record = (
+                np.stack(obs),
+                np.array(actions),
+                np.array(rewards),
+                terminated,
+                truncated,
+                None,
+            )
             episodes.append(Episode(*record, Request("again", 0), 0, len(rewards)))
             obs, actions, rewards = [env.reset()[0]], [], []
     return episodes, torch.randn(sum(e.length for e in episodes), 4)
@@ -56,7 +64,9 @@ def test_the_published_batch_is_played_again():
     if not np.array_equal(batch.obs.numpy(), fixture["states"]):
         bare, _ = played_again(gymnasium.make("LunarLander-v3", max_episode_steps=300))
         if not np.array_equal(step_batch(bare, {}).obs.numpy(), fixture["states"]):
-            warnings.warn(f"Box2D or torch plays another batch on {platform.platform()}", stacklevel=1)
+            warnings.warn(
+                f"Box2D or torch plays another batch on {platform.platform()}", stacklevel=1
+            )
             pytest.skip("other floating-point results on this platform")
     np.testing.assert_array_equal(batch.obs.numpy(), fixture["states"])
     np.testing.assert_array_equal(batch.action.numpy(), fixture["actions"])

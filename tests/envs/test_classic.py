@@ -21,15 +21,19 @@ CASES = {
 
 def actions_for(env, shape, rng):
     if env.continuous:
-        return torch.from_numpy(rng.uniform(-1.3, 1.3, (*shape, env.action_size)).astype(np.float32))
+        return torch.from_numpy(
+            rng.uniform(-1.3, 1.3, (*shape, env.action_size)).astype(np.float32)
+        )
     return torch.from_numpy(rng.integers(env.action_size, size=shape))
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_every_step_is_that_of_gymnasium(name):
-    """5,000 steps in 20 parallel episodes. Tolerance 1e-5 relative: single against double precision within one step.
+    """5,000 steps in 20 parallel episodes. Tolerance 1e-5 relative: single against double precision
+    within one step.
 
-    The actions push towards the ends of the state space too: in the second half each is held for 25 steps.
+    The actions push towards the ends of the state space too: in the second half each is held for 25
+    steps.
     """
     env, _ = CASES[name]
     raw, rng = gymnasium.make(name).unwrapped, np.random.default_rng(0)
@@ -45,11 +49,15 @@ def test_every_step_is_that_of_gymnasium(name):
             scale = 2 if name == "Pendulum-v1" else 1
             given = np.clip(action[n].numpy(), -1, 1) * scale if env.continuous else int(action[n])
             obs, reward, terminated, _, _ = raw.step(given)
-            np.testing.assert_allclose(step.obs[n], obs, rtol=1e-5, atol=2e-5 if name == "Acrobot-v1" else 1e-6)
+            np.testing.assert_allclose(
+                step.obs[n], obs, rtol=1e-5, atol=2e-5 if name == "Acrobot-v1" else 1e-6
+            )
             assert float(step.reward[n]) == pytest.approx(float(reward), rel=1e-5, abs=1e-6)
             assert bool(step.terminated[n]) == terminated
         terminations += int(step.terminated.sum())
-        fresh = env.reset(torch.from_numpy(rng.random((20, env.reset_noise_size), dtype=np.float32)))
+        fresh = env.reset(
+            torch.from_numpy(rng.random((20, env.reset_noise_size), dtype=np.float32))
+        )
         state = torch.where(step.terminated[:, None], fresh, step.state)
     assert torch.equal(env.observe(step.state), step.obs)
     if name.startswith("CartPole"):
@@ -58,11 +66,19 @@ def test_every_step_is_that_of_gymnasium(name):
 
 def test_acrobot_and_mountain_car_terminate_where_gymnasium_does():
     acrobot = Acrobot()
-    up = acrobot.step(torch.tensor([[math.pi, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]]), torch.tensor([1, 1]), NO_NOISE)
+    up = acrobot.step(
+        torch.tensor([[math.pi, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]]),
+        torch.tensor([1, 1]),
+        NO_NOISE,
+    )
     assert up.terminated.tolist() == [True, False]
     assert up.reward.tolist() == [0.0, -1.0]
     car = MountainCarContinuous()
-    step = car.step(torch.tensor([[0.44, 0.05], [-1.2, -0.05], [0.0, 0.0]]), torch.tensor([[0.0], [-1.0], [0.5]]), NO_NOISE)
+    step = car.step(
+        torch.tensor([[0.44, 0.05], [-1.2, -0.05], [0.0, 0.0]]),
+        torch.tensor([[0.0], [-1.0], [0.5]]),
+        NO_NOISE,
+    )
     assert step.terminated.tolist() == [True, False, False]
     assert step.reward.tolist() == pytest.approx([100.0, -0.1, -0.025])
     assert step.state[1].tolist() == pytest.approx([-1.2, 0.0])
@@ -104,6 +120,9 @@ def test_cuda_agrees(name):
     env, rng = CASES[name][0], np.random.default_rng(1)
     state = env.reset(torch.from_numpy(rng.random((64, env.reset_noise_size), dtype=np.float32)))
     action = actions_for(env, (64,), rng)
-    on_cpu, on_gpu = env.step(state, action, NO_NOISE), env.step(state.cuda(), action.cuda(), NO_NOISE)
+    on_cpu, on_gpu = (
+        env.step(state, action, NO_NOISE),
+        env.step(state.cuda(), action.cuda(), NO_NOISE),
+    )
     for here, there in zip(on_cpu[:4], on_gpu[:4], strict=True):
         torch.testing.assert_close(here, there.cpu(), rtol=1e-5, atol=1e-5)

@@ -1,4 +1,6 @@
-"""EnvPool is optional: the tests run with a stand-in, and where EnvPool is installed with it too."""
+"""EnvPool is optional: the tests run with a stand-in, and where EnvPool is installed with it
+too.
+"""
 
 import dataclasses
 import importlib.util
@@ -20,12 +22,21 @@ LANDER = dataclasses.replace(env_spec("lunarlander"), horizon=60)
 
 
 class Pool:
-    """Gymnasium's environments behind the interface of those that ``envpool.make_gymnasium`` gives."""
+    """Gymnasium's environments behind the interface of those that ``envpool.make_gymnasium``
+    gives.
+    """
 
     def __init__(self, task, num_envs, env_seed, max_episode_steps):
-        self.envs = [gymnasium.make(task, max_episode_steps=max_episode_steps) for _ in range(num_envs)]
-        self.seeds = dict(enumerate(env_seed))  # for their first episodes; random numbers go on in later ones
-        self.observation_space, self.action_space = self.envs[0].observation_space, self.envs[0].action_space
+        self.envs = [
+            gymnasium.make(task, max_episode_steps=max_episode_steps) for _ in range(num_envs)
+        ]
+        self.seeds = dict(
+            enumerate(env_seed)
+        )  # for their first episodes; random numbers go on in later ones
+        self.observation_space, self.action_space = (
+            self.envs[0].observation_space,
+            self.envs[0].action_space,
+        )
 
     def reset(self, env_id=None):
         ids = range(len(self.envs)) if env_id is None else env_id.tolist()
@@ -52,7 +63,9 @@ with_it = pytest.mark.usefixtures("envpool")
 
 @pytest.mark.skipif(importlib.util.find_spec("envpool") is not None, reason="EnvPool is installed")
 def test_without_envpool_the_remedy_is_named():
-    with pytest.raises(UserError, match=r"not installed .*; pip install 'lightning_rl\[envpool\]', or use serial"):
+    with pytest.raises(
+        UserError, match=r"not installed .*; pip install 'lightning_rl\[envpool\]', or use serial"
+    ):
         make_envs(LANDER, [1], "envpool")
 
 
@@ -72,7 +85,10 @@ def test_a_member_alone_meets_what_it_meets_in_a_stack():
         if t == 30:
             stack.keep(torch.tensor([2, 0]))
         mine = 2 if t < 30 else 0
-        a, b = stack.step(torch.full((3 if t < 30 else 2,), t % 4)), alone.step(torch.tensor([t % 4]))
+        a, b = (
+            stack.step(torch.full((3 if t < 30 else 2,), t % 4)),
+            alone.step(torch.tensor([t % 4])),
+        )
         over = a.terminated | a.truncated
         assert torch.equal(a.obs[mine], b.obs[0])
         assert a.reward[mine] == b.reward[0]
@@ -95,7 +111,9 @@ def test_a_time_limit_truncates():
 
 @with_it
 def test_actions_are_in_units_of_the_box():
-    """From the same state, one step of HalfCheetah is Gymnasium's; an action outside of the box is clipped to it."""
+    """From the same state, one step of HalfCheetah is Gymnasium's; an action outside of the box
+    is clipped to it.
+    """
     spec = env_spec("halfcheetah")
     batch, env = EnvPoolBatch(spec, [1]), rollout_env(spec)
     env.reset(seed=0)
@@ -106,14 +124,18 @@ def test_actions_are_in_units_of_the_box():
 
 
 def _state(obs):
-    """HalfCheetah's observation is its state without the position along the way, which no reward depends on."""
+    """HalfCheetah's observation is its state without the position along the way, which no reward
+    depends on.
+    """
     return torch.cat([torch.zeros(1), obs[:8]]).double().numpy(), obs[8:].double().numpy()
 
 
 @with_it
 @pytest.mark.parametrize("changes", [{"repeat": 2}, {"env": "Nowhere-v0"}])
 def test_what_it_lacks_is_refused(changes):
-    with pytest.raises(UserError, match=r"EnvPool does not have .lunarlander.*use simulator=serial or processes"):
+    with pytest.raises(
+        UserError, match=r"EnvPool does not have .lunarlander.*use simulator=serial or processes"
+    ):
         EnvPoolBatch(dataclasses.replace(LANDER, **changes), [1])
 
 

@@ -1,4 +1,6 @@
-"""Every environment of Gymnasium with vector observations that needs no further package trains with every method that fits."""
+"""Every environment of Gymnasium with vector observations that needs no further package trains
+with every method that fits.
+"""
 
 import itertools
 import warnings
@@ -14,7 +16,9 @@ from lightning_rl.methods.registry import IMPLEMENTATIONS
 
 SUITES = ("classic_control", "toy_text", "box2d")
 IDS = sorted(
-    name for name, entry in gymnasium.registry.items() if str(entry.entry_point).split(".")[2:3] in ([s] for s in SUITES)
+    name
+    for name, entry in gymnasium.registry.items()
+    if str(entry.entry_point).split(".")[2:3] in ([s] for s in SUITES)
 )
 VECTORS = [name for name in IDS if name != "CarRacing-v3"]
 FAMILIES = (("UDRL",), ("AAC",), ("DDQN", "TD3"), ("SE",))
@@ -26,8 +30,15 @@ def fits(name, gamename):
 
 
 with warnings.catch_warnings(action="ignore"):  # of environments without a time limit
-    PAIRS = [(name, gamename) for name, gamename in itertools.product(IMPLEMENTATIONS, VECTORS) if fits(name, gamename)]
-OF_FAMILIES = [(next(name for name in names if fits(name, game)), game) for names, game in itertools.product(FAMILIES, VECTORS)]
+    PAIRS = [
+        (name, gamename)
+        for name, gamename in itertools.product(IMPLEMENTATIONS, VECTORS)
+        if fits(name, gamename)
+    ]
+OF_FAMILIES = [
+    (next(name for name in names if fits(name, game)), game)
+    for names, game in itertools.product(FAMILIES, VECTORS)
+]
 OF_METHODS = [next(pairs) for _, pairs in itertools.groupby(PAIRS, key=lambda pair: pair[0])]
 FAST = list(dict.fromkeys([*OF_FAMILIES, *OF_METHODS]))
 SLOW = [pytest.param(*pair, marks=pytest.mark.slow) for pair in PAIRS if pair not in FAST]
@@ -42,7 +53,10 @@ def test_the_sixteen_are_there():
 @pytest.mark.filterwarnings("ignore:no time limit is known")
 @pytest.mark.parametrize(("implementation", "gamename"), [*FAST, *SLOW])
 def test_an_epoch_of_training(tmp_path, implementation, gamename):
-    assert run_cli(tmp_path, "--max_epochs", "1", gamename=gamename, implementation=implementation) == 0
+    assert (
+        run_cli(tmp_path, "--max_epochs", "1", gamename=gamename, implementation=implementation)
+        == 0
+    )
     (last,) = tmp_path.glob(f"{gamename}/default/{implementation}/seed_25/last.ckpt")
     checkpoint = torch.load(last, weights_only=True)
     assert checkpoint["epoch"] == 0

@@ -39,7 +39,9 @@ def test_the_time_limit_counts_anew_after_each_reset_and_for_each_member():
 
 
 def test_actions_are_repeated_until_the_end_and_not_beyond():
-    """Member 0 goes on from 1: 0 + 1, the end after two of three repeats. Member 1 from 0: -0.84 + 0 + 1, the end at the last."""
+    """Member 0 goes on from 1: 0 + 1, the end after two of three repeats. Member 1 from 0: -0.84
+    + 0 + 1, the end at the last.
+    """
     batch = begin(FuncBatch(Chain(), 9, [0, 1], repeat=3), [1, 0])
     step = batch.step(ON)
     torch.testing.assert_close(step.reward, torch.tensor([1.0, 0.16]))
@@ -56,7 +58,9 @@ def test_the_time_limit_counts_every_repeat():
     torch.testing.assert_close(step.reward, torch.tensor([0.15, 0.15]))
 
 
-@pytest.mark.parametrize("make", [lambda: FuncBatch(Chain(), 1, [0, 1]), lambda: PooledBatch(Chain(), [0, 1])])
+@pytest.mark.parametrize(
+    "make", [lambda: FuncBatch(Chain(), 1, [0, 1]), lambda: PooledBatch(Chain(), [0, 1])]
+)
 def test_every_episode_of_every_member_starts_afresh(make):
     """40 starts are all three places, for each member in an order of its own."""
     batch, starts = make(), []
@@ -79,11 +83,15 @@ def test_every_step_of_every_member_has_chances_of_its_own():
     assert 70 < one.sum() < 130
 
 
-@pytest.mark.parametrize("make", [lambda: FuncBatch(Chain(), 9, [0, 1, 2]), lambda: PooledBatch(Chain(), [0, 1, 2])])
+@pytest.mark.parametrize(
+    "make", [lambda: FuncBatch(Chain(), 9, [0, 1, 2]), lambda: PooledBatch(Chain(), [0, 1, 2])]
+)
 def test_members_that_stay_begin_anew_as_they_would_have(make):
     batch, whole = make(), make()
     for each, count in ((batch, 3), (whole, 3)):
         each.reset(torch.ones(count, dtype=torch.bool))
     batch.keep(torch.tensor([0, 2]))
     left = batch.reset(torch.ones(2, dtype=torch.bool))
-    torch.testing.assert_close(left, whole.reset(torch.ones(3, dtype=torch.bool))[[0, 2]], rtol=0, atol=0)
+    torch.testing.assert_close(
+        left, whole.reset(torch.ones(3, dtype=torch.bool))[[0, 2]], rtol=0, atol=0
+    )

@@ -1,5 +1,6 @@
-"""ProcMaze, ButtonGrid and PanFlute: transitions worked by hand, properties, and returns of known policies."""
-
+"""ProcMaze, ButtonGrid and PanFlute: transitions worked by hand, properties, and returns of
+known policies.
+"""
 
 import gymnasium
 import numpy as np
@@ -43,7 +44,7 @@ def distances(size, is_open, goal):
     return found
 
 
-# --- ProcMaze ---------------------------------------------------------------------------------------------------------
+# --- ProcMaze ---
 
 # . G     cells 0 1
 # P #           2 3
@@ -82,14 +83,24 @@ def test_maze_teleport_comes_after_the_move_and_does_not_terminate():
 
 
 @pytest.mark.parametrize(
-    ("size", "probability"), [(2, 0.03333), (3, 0.01429), (4, 0.01), (5, 0.00588), (6, 0.00476), (8, 0.00278), (10, 0.00182)]
+    ("size", "probability"),
+    [
+        (2, 0.03333),
+        (3, 0.01429),
+        (4, 0.01),
+        (5, 0.00588),
+        (6, 0.00476),
+        (8, 0.00278),
+        (10, 0.00182),
+    ],
 )
 def test_maze_teleport_probability(size, probability):
     assert ProcMaze(size).teleport == pytest.approx(probability, abs=5e-6)
 
 
 @pytest.mark.parametrize(
-    ("size", "open_cells", "low", "high"), [(2, 3, 3, 3), (3, 6.69, 5, 7), (4, 11.43, 7, 12), (5, 17.14, 9, 19)]
+    ("size", "open_cells", "low", "high"),
+    [(2, 3, 3, 3), (3, 6.69, 5, 7), (4, 11.43, 7, 12), (5, 17.14, 9, 19)],
 )
 def test_mazes_are_trees_of_the_known_sizes(size, open_cells, low, high):
     state = fresh(ProcMaze(size), 1500)
@@ -102,7 +113,15 @@ def test_mazes_are_trees_of_the_known_sizes(size, open_cells, low, high):
         assert is_open[position]
         assert is_open[goal]
         assert len(distances(size, is_open, goal)) == sum(is_open)  # connected, so solvable ...
-        links = sum(is_open[c] for cell in range(size**2) if is_open[cell] for c in neighbours(size, cell)) // 2
+        links = (
+            sum(
+                is_open[c]
+                for cell in range(size**2)
+                if is_open[cell]
+                for c in neighbours(size, cell)
+            )
+            // 2
+        )
         assert links == sum(is_open) - 1  # ... by one path
 
 
@@ -114,9 +133,15 @@ def test_start_on_the_goal_is_as_frequent_as_measured():
 def play(env, policy, count, steps=100, seed=1):
     """Returns ``[count]`` of fresh episodes; ``policy(state, generator)`` gives the actions."""
     g = torch.Generator().manual_seed(seed)
-    state, total, over = fresh(env, count, seed), torch.zeros(count), torch.zeros(count, dtype=torch.bool)
+    state, total, over = (
+        fresh(env, count, seed),
+        torch.zeros(count),
+        torch.zeros(count, dtype=torch.bool),
+    )
     for _ in range(steps):
-        step = env.step(state, policy(state, g), torch.rand(count, env.step_noise_size, generator=g))
+        step = env.step(
+            state, policy(state, g), torch.rand(count, env.step_noise_size, generator=g)
+        )
         total += step.reward * ~over
         over |= step.terminated
         state = step.state
@@ -131,8 +156,16 @@ def shortest(size):
         for position, goal, *is_open in state.tolist():
             far = distances(size, is_open, goal)
             row, column = divmod(position, size)
-            moves = {UP: (row - 1, column), LEFT: (row, column - 1), DOWN: (row + 1, column), RIGHT: (row, column + 1)}
-            ways = {a: far.get(r * size + c, 99) if 0 <= r < size and 0 <= c < size else 99 for a, (r, c) in moves.items()}
+            moves = {
+                UP: (row - 1, column),
+                LEFT: (row, column - 1),
+                DOWN: (row + 1, column),
+                RIGHT: (row, column + 1),
+            }
+            ways = {
+                a: far.get(r * size + c, 99) if 0 <= r < size and 0 <= c < size else 99
+                for a, (r, c) in moves.items()
+            }
             best = min(ways, key=ways.get)
             actions.append(best if ways[best] < far[position] else STAY)
         return torch.tensor(actions)
@@ -146,19 +179,28 @@ def uniform(env):
 
 @pytest.mark.parametrize(
     ("env", "known", "error"),
-    [(ProcMaze(2), -6.1, 0.6), (ProcMaze(3), -20.3, 1.2), (ProcMaze(4), -35.6, 1.8), (ButtonGrid(3), 2.1, 0.15),
-     (ButtonGrid(4), 1.06, 0.1), (PanFlute(5), 4.05, 0.2), (PanFlute(8), 1.6, 0.15)],
-)  # fmt: skip
+    [
+        (ProcMaze(2), -6.1, 0.6),
+        (ProcMaze(3), -20.3, 1.2),
+        (ProcMaze(4), -35.6, 1.8),
+        (ButtonGrid(3), 2.1, 0.15),
+        (ButtonGrid(4), 1.06, 0.1),
+        (PanFlute(5), 4.05, 0.2),
+        (PanFlute(8), 1.6, 0.15),
+    ],
+)
 def test_random_policy_scores_what_was_measured(env, known, error):
     assert play(env, uniform(env), 1500).mean().item() == pytest.approx(known, abs=error)
 
 
 @pytest.mark.parametrize(("size", "known"), [(2, -1.87), (3, -3.01), (4, -4.40)])
 def test_shortest_paths_score_what_was_measured(size, known):
-    assert play(ProcMaze(size), shortest(size), 600, 20).mean().item() == pytest.approx(known, abs=0.3)
+    assert play(ProcMaze(size), shortest(size), 600, 20).mean().item() == pytest.approx(
+        known, abs=0.3
+    )
 
 
-# --- ButtonGrid -------------------------------------------------------------------------------------------------------
+# --- ButtonGrid ---
 
 # P b .     cells 0 1 2, buttons at 1 (off), 5 (on), 7 (on)
 # . . B           3 4 5
@@ -177,9 +219,15 @@ def test_buttons_observation_has_three_bits_for_each_cell():
 
 @pytest.mark.parametrize(
     ("cell", "action", "after"),
-    [(0, RIGHT, [1, 1, 5, 7, 1, 1, 1]), (0, UP, [0, 1, 5, 7, 0, 1, 1]), (1, UP, [1, 1, 5, 7, 0, 1, 1]),
-     (1, STAY, [1, 1, 5, 7, 0, 1, 1]), (2, DOWN, [5, 1, 5, 7, 0, 0, 1]), (4, DOWN, [7, 1, 5, 7, 0, 1, 0])],
-)  # fmt: skip
+    [
+        (0, RIGHT, [1, 1, 5, 7, 1, 1, 1]),
+        (0, UP, [0, 1, 5, 7, 0, 1, 1]),
+        (1, UP, [1, 1, 5, 7, 0, 1, 1]),
+        (1, STAY, [1, 1, 5, 7, 0, 1, 1]),
+        (2, DOWN, [5, 1, 5, 7, 0, 0, 1]),
+        (4, DOWN, [7, 1, 5, 7, 0, 1, 0]),
+    ],
+)
 def test_buttons_toggle_only_where_one_moves_onto_them(cell, action, after):
     env = ButtonGrid(3)
     state = torch.cat([torch.tensor([cell]), LAYOUT[1:]])
@@ -193,7 +241,9 @@ def test_buttons_pay_on_the_next_step_and_the_layout_is_new():
     env = ButtonGrid(3)
     on = env.step(LAYOUT, act(RIGHT), quiet(env))
     assert on.reward.item() == 0
-    noise = torch.tensor([NEVER, 0.5, 0.0, 0.0, 0.0])  # reset: the middle cell, and the first cells that are left
+    noise = torch.tensor(
+        [NEVER, 0.5, 0.0, 0.0, 0.0]
+    )  # reset: the middle cell, and the first cells that are left
     paid = env.step(on.state, act(LEFT), noise)
     assert paid.reward.item() == 1
     assert not paid.terminated
@@ -221,7 +271,7 @@ def test_button_layouts_are_distinct_and_uniform():
     assert (buttons.diff(dim=-1) > 0).all()
 
 
-# --- PanFlute ---------------------------------------------------------------------------------------------------------
+# --- PanFlute ---
 
 
 def test_notes_played_from_the_longest_pipe_on_arrive_together():
@@ -264,7 +314,7 @@ def test_cycling_scores_what_was_measured(pipes, known):
     assert play(PanFlute(pipes), policy, 1000).mean().item() == pytest.approx(known, abs=0.4)
 
 
-# --- all three --------------------------------------------------------------------------------------------------------
+# --- all three --------------------------------------------------------------------------------------------------------  # noqa: E501
 
 SIZES = [ProcMaze(2), ProcMaze(6), ButtonGrid(2, 1), ButtonGrid(4, 2), PanFlute(2), PanFlute(6)]
 
@@ -273,7 +323,10 @@ SIZES = [ProcMaze(2), ProcMaze(6), ButtonGrid(2, 1), ButtonGrid(4, 2), PanFlute(
 def test_leading_dimensions_are_batches(env):
     """A batch of shape [2, 3] gives what its six elements give alone."""
     g = torch.Generator().manual_seed(0)
-    reset, noise = torch.rand(2, 3, env.reset_noise_size, generator=g), torch.rand(2, 3, env.step_noise_size, generator=g)
+    reset, noise = (
+        torch.rand(2, 3, env.reset_noise_size, generator=g),
+        torch.rand(2, 3, env.step_noise_size, generator=g),
+    )
     action = torch.randint(env.action_size, (2, 3), generator=g)
     state = env.reset(reset)
     together = env.step(state, action, noise)
@@ -286,7 +339,9 @@ def test_leading_dimensions_are_batches(env):
     assert set(together.obs.unique().tolist()) <= {0.0, 1.0}
 
 
-@pytest.mark.parametrize("gamename", ["procmaze", "procmaze-2", "buttongrid", "buttongrid-4-2", "panflute", "panflute-8"])
+@pytest.mark.parametrize(
+    "gamename", ["procmaze", "procmaze-2", "buttongrid", "buttongrid-4-2", "panflute", "panflute-8"]
+)
 def test_gymnasium_environments_of_any_size(gamename):
     spec = env_spec(gamename)
     env = make_env(spec, render=True)
@@ -314,11 +369,16 @@ def test_registered_by_its_own_name(name):
 
 @pytest.mark.parametrize(
     ("gamename", "words"),
-    [("procmaze-1", "grid size 1 cannot hold a maze; the smallest is 2"), ("procmaze-0", "grid size 0 cannot hold a maze"),
-     ("procmaze-big", "sizes are whole numbers, grid_size, e.g. procmaze-4"), ("procmaze-3-3", "sizes are whole numbers"),
-     ("buttongrid-2-4", "fewer buttons than cells"), ("panflute-1", "it takes 2 or more, e.g. panflute-5"),
-     ("panflut", "unknown gamename 'panflut'")],
-)  # fmt: skip
+    [
+        ("procmaze-1", "grid size 1 cannot hold a maze; the smallest is 2"),
+        ("procmaze-0", "grid size 0 cannot hold a maze"),
+        ("procmaze-big", "sizes are whole numbers, grid_size, e.g. procmaze-4"),
+        ("procmaze-3-3", "sizes are whole numbers"),
+        ("buttongrid-2-4", "fewer buttons than cells"),
+        ("panflute-1", "it takes 2 or more, e.g. panflute-5"),
+        ("panflut", "unknown gamename 'panflut'"),
+    ],
+)
 def test_sizes_that_cannot_be(gamename, words):
     with pytest.raises(UserError, match=words):
         env_spec(gamename)

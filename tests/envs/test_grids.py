@@ -12,14 +12,18 @@ ROOMS = {
     "wallroom": ([DOWN] * 2 + [RIGHT] * 4 + [DOWN] * 2, 1 - 7 * 0.01),
     "holeroom": ([DOWN] * 2 + [RIGHT] * 4 + [DOWN] * 2, 1 - 7 * 0.01),
     "holeroomlarge": ([DOWN] * 2 + [RIGHT] * 6 + [DOWN] * 2, 1 - 9 * 0.01),
-    "holeroomlargeshifted": ([DOWN] * 4 + [RIGHT] * 3 + [UP] * 4 + [RIGHT] * 3 + [DOWN] * 4, 1 - 17 * 0.01,
+    "holeroomlargeshifted": (
+        [DOWN] * 4 + [RIGHT] * 3 + [UP] * 4 + [RIGHT] * 3 + [DOWN] * 4,
+        1 - 17 * 0.01,
     ),
     "cliff": ([UP] + [RIGHT] * 11 + [DOWN], -12.0),
-}  # fmt: skip
+}
 
 
 def play(env, actions):
-    """(return, cells visited, terminated) of a sequence of actions; fails if the episode ends before the last."""
+    """(return, cells visited, terminated) of a sequence of actions; fails if the episode ends
+    before the last.
+    """
     state, total, cells = env.reset(torch.zeros(1, 0)), 0.0, []
     for i, action in enumerate(actions):
         step = env.step(state, torch.tensor([action]), NO_NOISE)
@@ -67,8 +71,17 @@ def test_cliff_by_hand():
 def test_moves_off_any_edge_stay():
     """The six cells of two rows of three, by hand; row by row right, left, down, up."""
     env = GridWorld(("S . .", ". . ."), cost=0.0, goal=0.0, hole=0.0)
-    step = env.step(torch.arange(6).repeat_interleave(4)[:, None], torch.arange(4).repeat(6), NO_NOISE)
-    assert step.state.view(6, 4).tolist() == [[1, 0, 3, 0], [2, 0, 4, 1], [2, 1, 5, 2], [4, 3, 3, 0], [5, 3, 4, 1], [5, 4, 5, 2]]
+    step = env.step(
+        torch.arange(6).repeat_interleave(4)[:, None], torch.arange(4).repeat(6), NO_NOISE
+    )
+    assert step.state.view(6, 4).tolist() == [
+        [1, 0, 3, 0],
+        [2, 0, 4, 1],
+        [2, 1, 5, 2],
+        [4, 3, 3, 0],
+        [5, 3, 4, 1],
+        [5, 4, 5, 2],
+    ]
 
 
 def test_walls_stop_and_holes_end():

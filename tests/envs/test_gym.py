@@ -45,7 +45,12 @@ def test_time_limit_truncates():
 def test_sparse_pays_the_same_total_at_the_end(seed):
     returns = []
     for gamename in ("lunarlander", "lunarlander-sparse"):
-        env, rng, rewards, over = make_env(env_spec(gamename)), np.random.default_rng(seed), [], False
+        env, rng, rewards, over = (
+            make_env(env_spec(gamename)),
+            np.random.default_rng(seed),
+            [],
+            False,
+        )
         env.reset(seed=seed)
         while not over:
             _, reward, terminated, truncated, _ = env.step(int(rng.integers(4)))
@@ -97,10 +102,18 @@ class Pump(gymnasium.Env):
 
 @pytest.mark.parametrize(
     ("low", "high", "dtype"),
-    [(0.2, 0.9, np.float32), (-3, -1.9, np.float32), (-3, 0.1, np.float32), (-1, 2, np.float16), (0.1, 0.3, np.float64)],
+    [
+        (0.2, 0.9, np.float32),
+        (-3, -1.9, np.float32),
+        (-3, 0.1, np.float32),
+        (-1, 2, np.float16),
+        (0.1, 0.3, np.float64),
+    ],
 )
 def test_rescaled_actions_are_of_the_space(monkeypatch, low, high, dtype):
-    """Also at the edges, where policies that are clipped are most: single precision rounds 0.2 to just below."""
+    """Also at the edges, where policies that are clipped are most: single precision rounds 0.2
+    to just below.
+    """
     kwargs = (("low", low), ("high", high), ("dtype", dtype))
     monkeypatch.setitem(GAMES, "pump", Game(Pump, horizon=10, kwargs=kwargs))
     env = rollout_env(env_spec("pump"))
@@ -112,7 +125,9 @@ def test_rescaled_actions_are_of_the_space(monkeypatch, low, high, dtype):
 class Dial(gymnasium.Env):
     """Its actions count from 1, its observations are a Dict."""
 
-    observation_space = gymnasium.spaces.Dict(at=gymnasium.spaces.Discrete(3, start=1), x=gymnasium.spaces.Box(-1, 1, (2,)))
+    observation_space = gymnasium.spaces.Dict(
+        at=gymnasium.spaces.Discrete(3, start=1), x=gymnasium.spaces.Box(-1, 1, (2,))
+    )
     action_space = gymnasium.spaces.Discrete(3, start=1)
 
     def reset(self, *, seed=None, options=None):
@@ -121,7 +136,13 @@ class Dial(gymnasium.Env):
 
     def step(self, action):
         assert self.action_space.contains(action), action
-        return {"at": int(action), "x": np.full(2, action / 3, np.float32)}, float(action), False, False, {}
+        return (
+            {"at": int(action), "x": np.full(2, action / 3, np.float32)},
+            float(action),
+            False,
+            False,
+            {},
+        )
 
 
 def test_users_meet_the_environments_own_actions(monkeypatch):
@@ -154,8 +175,12 @@ def test_what_make_env_gives_is_copied_whole(monkeypatch, gamename):
         assert outcomes[0][1] == outcomes[1][1]
 
 
-@pytest.mark.filterwarnings("ignore:.*different from the unwrapped version", "ignore:.*builtin type")
-@pytest.mark.parametrize("gamename", ["lunarlander-continuous", "mountaincar-continuous", "cliff", "dial"])
+@pytest.mark.filterwarnings(
+    "ignore:.*different from the unwrapped version", "ignore:.*builtin type"
+)
+@pytest.mark.parametrize(
+    "gamename", ["lunarlander-continuous", "mountaincar-continuous", "cliff", "dial"]
+)
 def test_other_libraries_take_what_make_env_gives(monkeypatch, gamename):
     monkeypatch.setitem(GAMES, "dial", Game(Dial, horizon=4))
     with warnings.catch_warnings():
@@ -163,7 +188,9 @@ def test_other_libraries_take_what_make_env_gives(monkeypatch, gamename):
         warnings.filterwarnings("ignore", message=".*different from the unwrapped version")
         check_env(make_env(gamename), skip_render_check=True)
         if gamename != "dial":  # Stable-Baselines3 knows no actions that count from 1
-            pytest.importorskip("stable_baselines3.common.env_checker").check_env(make_env(gamename), skip_render_check=True)
+            pytest.importorskip("stable_baselines3.common.env_checker").check_env(
+                make_env(gamename), skip_render_check=True
+            )
 
 
 def test_the_ppo_of_stable_baselines_learns_in_it():
@@ -177,13 +204,17 @@ def test_boxes_of_double_precision_are_no_reason_to_warn(monkeypatch, recwarn):
     monkeypatch.setitem(GAMES, "pump", Game(Pump, horizon=10, kwargs=kwargs))
     space = gymnasium.spaces.Dict(a=gymnasium.spaces.Box(-wide, wide, (1,), np.float64))
     monkeypatch.setattr(Pump, "observation_space", space)
-    monkeypatch.setattr(Pump, "reset", lambda self, seed=None, options=None: ({"a": np.zeros(1)}, {}))
+    monkeypatch.setattr(
+        Pump, "reset", lambda self, seed=None, options=None: ({"a": np.zeros(1)}, {})
+    )
     for env in (make_env("pump"), rollout_env(env_spec("pump"))):
         env.reset(seed=0)
     assert not recwarn.list
 
 
-@pytest.mark.parametrize("gamename", ["cliff", "procmaze-3", "buttongrid-3", "panflute-3", "bandit10"])
+@pytest.mark.parametrize(
+    "gamename", ["cliff", "procmaze-3", "buttongrid-3", "panflute-3", "bandit10"]
+)
 def test_a_discrete_action_is_any_integer(gamename):
     paths = []
     for kind in (np.int64, np.int32, np.uint8, int):
@@ -210,7 +241,11 @@ def test_film_is_written_whole(tmp_path):
 
 def test_frames_of_a_film_are_encoded_as_they_are_drawn_and_kept_nowhere(tmp_path, monkeypatch):
     encoded, write_frame = [], FFMPEG_VideoWriter.write_frame
-    monkeypatch.setattr(FFMPEG_VideoWriter, "write_frame", lambda self, frame: (encoded.append(0), write_frame(self, frame)))
+    monkeypatch.setattr(
+        FFMPEG_VideoWriter,
+        "write_frame",
+        lambda self, frame: (encoded.append(0), write_frame(self, frame)),
+    )
     path = tmp_path / "film.mp4"
     with filming_env(env_spec("cartpole"), path) as env:
         for step in range(8):

@@ -1,4 +1,6 @@
-"""Gymnasium's ids of our environments and proxies: made by name, accepted by the checkers, copied, drawn, and fast."""
+"""Gymnasium's ids of our environments and proxies: made by name, accepted by the checkers,
+copied, drawn, and fast.
+"""
 
 import copy
 import pickle
@@ -18,13 +20,18 @@ from lightning_rl.envs.proxies import RewardProxy, proxy_path, read_proxy
 from lightning_rl.envs.proxy_env import load_proxy, proxy_env
 
 IDS = sorted(name for name in gymnasium.registry if name.startswith("lightning_rl/"))
-FIRST = [name for name in IDS if not any(f"-{number}-v" in name for number in range(2, 6))]  # of five proxies of a task
+FIRST = [
+    name for name in IDS if not any(f"-{number}-v" in name for number in range(2, 6))
+]  # of five proxies of a task
 SYNTHETIC = [name for name in FIRST if "/SE-" in name or "/SD-" in name]
-TASKS_OWN_BOX = "symmetric and normalized"  # what both checkers recommend and Pendulum, with a box of [-2, 2], does not have
+# what both checkers recommend and Pendulum, with a box of [-2, 2], does not have
+TASKS_OWN_BOX = "symmetric and normalized"
 
 
 def test_every_environment_and_proxy_has_one():
-    assert {f"lightning_rl/{name}-v0" for name in ("ProcMaze", "cliff", "bandit10", "SE-CartPole")} <= set(IDS)
+    assert {
+        f"lightning_rl/{name}-v0" for name in ("ProcMaze", "cliff", "bandit10", "SE-CartPole")
+    } <= set(IDS)
     assert len(IDS) == 72
 
 
@@ -67,7 +74,11 @@ def test_copies_of_any_kind_play_the_same(name):
 @pytest.mark.parametrize("name", FIRST)
 def test_it_is_drawn_or_refuses_in_one_line(name):
     if "bandit" in name:
-        with pytest.raises(UserError, match="render_mode 'rgb_array': this environment does not draw so; it gives no pictures"):
+        with pytest.raises(
+            UserError,
+            match="render_mode 'rgb_array': this environment does not draw so; it gives no "
+            "pictures",
+        ):
             gymnasium.make(name, render_mode="rgb_array")
         return
     env = gymnasium.make(name, render_mode="rgb_array")
@@ -81,7 +92,11 @@ def test_it_is_drawn_or_refuses_in_one_line(name):
 
 def test_pictures_that_there_are_none_of_are_refused():
     for name in ("SE-CartPole-v0", "SD-CartPole-v1", "RN-Cliff-v0"):
-        with pytest.raises(UserError, match="render_mode 'human': this environment does not draw so; choose one of: rgb_array"):
+        with pytest.raises(
+            UserError,
+            match="render_mode 'human': this environment does not draw so; choose one of: "
+            "rgb_array",
+        ):
             load_proxy(name, render_mode="human")
 
 
@@ -89,7 +104,11 @@ def test_pictures_that_there_are_none_of_are_refused():
 def test_alone_in_numpy_it_is_the_batch_of_one(name):
     proxy, params, _ = read_proxy(proxy_path(name.removeprefix("lightning_rl/")))
     assert not isinstance(proxy, RewardProxy)
-    env, batch, rng = proxy_env(proxy, params), proxy.env(params.unsqueeze(0)), np.random.default_rng(4)
+    env, batch, rng = (
+        proxy_env(proxy, params),
+        proxy.env(params.unsqueeze(0)),
+        np.random.default_rng(4),
+    )
     assert isinstance(batch, FuncEnv)
     obs, _ = env.reset(seed=4)
     state = batch.reset(torch.from_numpy(rng.random(batch.reset_noise_size, dtype=np.float32)))
@@ -120,7 +139,9 @@ def fastest(env, steps=200, tries=10):
     return [min(each) for each in zip(*seconds, strict=True)]
 
 
-@pytest.mark.parametrize("name", ["SE-CartPole-v0", "SE-Suite-Pendulum-v1", "SD-CartPole-v1", "RN-CartPole-v0"])
+@pytest.mark.parametrize(
+    "name", ["SE-CartPole-v0", "SE-Suite-Pendulum-v1", "SD-CartPole-v1", "RN-CartPole-v0"]
+)
 def test_a_step_of_a_proxy_takes_no_longer_than_a_few_of_the_task(name):
     step, _ = fastest(gymnasium.make("CartPole-v1", max_episode_steps=10**9))
     ours, reset = fastest(gymnasium.make(f"lightning_rl/{name}"))
@@ -128,7 +149,9 @@ def test_a_step_of_a_proxy_takes_no_longer_than_a_few_of_the_task(name):
     assert reset < 30 * step
 
 
-@pytest.mark.parametrize("name", ["lightning_rl/SE-CartPole-v0", "lightning_rl/cliff-v0", "lightning_rl/RN-CartPole-v0"])
+@pytest.mark.parametrize(
+    "name", ["lightning_rl/SE-CartPole-v0", "lightning_rl/cliff-v0", "lightning_rl/RN-CartPole-v0"]
+)
 def test_what_is_no_action_or_seed_is_one_line(name):
     env = gymnasium.make(name).unwrapped
     with pytest.raises(UserError, match=r"call reset\(\) first"):
@@ -137,6 +160,9 @@ def test_what_is_no_action_or_seed_is_one_line(name):
     for action in ("x", 7, None, np.zeros(3), 0.5):
         with pytest.raises(UserError, match=r"action .*: it must be one of Discrete"):
             env.step(action)
-    for asked, words in (({"seed": "x"}, "seed 'x': it must be a whole number"), ({"options": 3}, "options 3: give a dict")):
+    for asked, words in (
+        ({"seed": "x"}, "seed 'x': it must be a whole number"),
+        ({"options": 3}, "options 3: give a dict"),
+    ):
         with pytest.raises(UserError, match=words):
             env.reset(**asked)

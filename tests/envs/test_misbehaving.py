@@ -1,4 +1,6 @@
-"""A user's environment that misbehaves is named in one line, with the file and line of its own code, by every family."""
+"""A user's environment that misbehaves is named in one line, with the file and line of its own
+code, by every family.
+"""
 
 import dataclasses
 import math
@@ -85,7 +87,10 @@ class Task(gymnasium.Env):
             raise StopIteration
         if self.kind == "leaves":
             sys.exit(0)
-        return {"steps": (OBS, 0.0, False, {}), **{k: (*a, *right[len(a) :]) for k, a in ANSWERS.items()}}.get(self.kind, right)
+        return {
+            "steps": (OBS, 0.0, False, {}),
+            **{k: (*a, *right[len(a) :]) for k, a in ANSWERS.items()},
+        }.get(self.kind, right)
 
 
 ANSWERS = {
@@ -108,31 +113,48 @@ ANSWERS = {
 
 STEP = rf"Task at {HERE}:{line('def step')} \(gamename bad, seed \d+, step 3\)"
 TOLD = {
-    "raises": rf"ValueError: the ground gave way\\nand more -- raised in step\(\) of Task at {HERE}:{line('raise ValueError')} ",
-    "mute": rf"MuteError: \(its text cannot be had\) -- raised in step\(\) of Task at {HERE}:{line('raise MuteError')} ",
-    "says nothing": rf"StopIteration -- raised in step\(\) of Task at {HERE}:{line('raise StopIteration')} ",
-    "wide": rf"step\(\) gave an observation of shape \(4,\), its space says \(3,\) numbers -- from {STEP}",
-    "broadcast": rf"step\(\) gave an observation of shape \(1,\), its space says \(3,\) numbers -- from {STEP}",
-    "ragged": rf"step\(\) gave the observation \[\[1.0\], \[1.0, 2.0\]\], which is no array -- from {STEP}",
-    "words": rf"step\(\) gave an observation of shape \(3,\) of <U1, its space says \(3,\) numbers -- from {STEP}",
+    "raises": r"ValueError: the ground gave way\\nand more -- raised in step\(\) of Task at "
+    rf"{HERE}:{line('raise ValueError')} ",
+    "mute": r"MuteError: \(its text cannot be had\) -- raised in step\(\) of Task at "
+    rf"{HERE}:{line('raise MuteError')} ",
+    "says nothing": r"StopIteration -- raised in step\(\) of Task at "
+    rf"{HERE}:{line('raise StopIteration')} ",
+    "wide": r"step\(\) gave an observation of shape \(4,\), its space says \(3,\) numbers -- from "
+    rf"{STEP}",
+    "broadcast": r"step\(\) gave an observation of shape \(1,\), its space says \(3,\) numbers -- "
+    rf"from {STEP}",
+    "ragged": r"step\(\) gave the observation \[\[1.0\], \[1.0, 2.0\]\], which is no array -- "
+    rf"from {STEP}",
+    "words": r"step\(\) gave an observation of shape \(3,\) of <U1, its space says \(3,\) numbers "
+    rf"-- from {STEP}",
     "none": rf"step\(\) gave the reward None, expected a finite number of .* -- from {STEP}",
     "nan": rf"step\(\) gave the reward nan, expected a finite number of .* -- from {STEP}",
-    "infinite reward": rf"step\(\) gave the reward -inf, expected a finite number of .* -- from {STEP}",
-    "large reward": rf"step\(\) gave the reward 1e\+16, expected a finite number of at most 1e\+15 -- from {STEP}",
-    "lost": rf"step\(\) gave the observation array\(\[ 0\., nan,  0\.\].*, expected finite numbers .* -- from {STEP}",
-    "large": rf"step\(\) gave the observation array\(\[0\.e\+00, 1\.e\+39, .*, expected finite numbers .* -- from {STEP}",
+    "infinite reward": r"step\(\) gave the reward -inf, expected a finite number of .* -- from "
+    rf"{STEP}",
+    "large reward": r"step\(\) gave the reward 1e\+16, expected a finite number of at most 1e\+15 "
+    rf"-- from {STEP}",
+    "lost": r"step\(\) gave the observation array\(\[ 0\., nan,  0\.\].*, expected finite numbers "
+    rf".* -- from {STEP}",
+    "large": r"step\(\) gave the observation array\(\[0\.e\+00, 1\.e\+39, .*, expected finite "
+    rf"numbers .* -- from {STEP}",
     "string": rf"step\(\) gave the reward '1.0', expected a finite number of .* -- from {STEP}",
     "info": rf"step\(\) gave the info None, expected a dict -- from {STEP}",
-    "two ends": rf"step\(\) gave terminated array\(\[ True, False\]\), expected True or False -- from {STEP}",
+    "two ends": r"step\(\) gave terminated array\(\[ True, False\]\), expected True or False -- "
+    rf"from {STEP}",
     "odd end": rf"step\(\) gave terminated 2, expected True or False -- from {STEP}",
     "no end": rf"step\(\) gave truncated None, expected True or False -- from {STEP}",
-    "steps": rf"step\(\) returned 4 values, expected \(obs, reward, terminated, truncated, info\) -- from {STEP}",
+    "steps": r"step\(\) returned 4 values, expected \(obs, reward, terminated, truncated, info\) "
+    rf"-- from {STEP}",
     "old reset": rf"reset\(\) returned an array of float32 \[3\], expected \(obs, info\) "
     rf"-- from Task at {HERE}:{line('def reset')} .*, step 0\)",
-    "leaves": rf"SystemExit: 0 -- raised in step\(\) of Task at {HERE}:{line('sys.exit(0)')} \(gamename bad, seed \d+, step 3\)",
-    "reset leaves": rf"SystemExit: 1 -- raised in reset\(\) of Task at {HERE}:{line('sys.exit(1)')} \(gamename bad",
-    "leaves at once": rf"cannot make 'bad-v0' for gamename 'bad': SystemExit: no licence at {HERE}:{line('sys.exit(')}$",
-    "constructor": rf"cannot make 'bad-v0' for gamename 'bad': KeyError: 'no such level' at {HERE}:{line('raise KeyError')}$",
+    "leaves": rf"SystemExit: 0 -- raised in step\(\) of Task at {HERE}:{line('sys.exit(0)')} "
+    r"\(gamename bad, seed \d+, step 3\)",
+    "reset leaves": r"SystemExit: 1 -- raised in reset\(\) of Task at "
+    rf"{HERE}:{line('sys.exit(1)')} \(gamename bad",
+    "leaves at once": r"cannot make 'bad-v0' for gamename 'bad': SystemExit: no licence at "
+    rf"{HERE}:{line('sys.exit(')}$",
+    "constructor": r"cannot make 'bad-v0' for gamename 'bad': KeyError: 'no such level' at "
+    rf"{HERE}:{line('raise KeyError')}$",
 }
 
 
@@ -149,7 +171,9 @@ def bad(monkeypatch):
 
 @pytest.mark.parametrize("kind", TOLD)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_what_an_environment_does_wrong_is_one_line_with_its_place(family, kind, bad, tmp_path, capsys):
+def test_what_an_environment_does_wrong_is_one_line_with_its_place(
+    family, kind, bad, tmp_path, capsys
+):
     bad(kind)
     assert run_cli(tmp_path, gamename="bad", implementation=family) == 2
     (told,) = (each for each in capsys.readouterr().err.splitlines() if each.startswith("error"))
@@ -175,7 +199,11 @@ def test_what_is_unusual_but_right_is_taken(bad, monkeypatch):
     """A list of numbers is an observation, a whole number or one of numpy's is a reward."""
     env = make_env(bad("unusual"))
     most = np.full(3, np.finfo(np.float32).max)
-    for answer, reward in ((([1, 2, 3], np.float32(2.0)), 2.0), ((np.ones(3), 3), 3.0), ((most, -1e15), -1e15)):
+    for answer, reward in (
+        (([1, 2, 3], np.float32(2.0)), 2.0),
+        ((np.ones(3), 3), 3.0),
+        ((most, -1e15), -1e15),
+    ):
         monkeypatch.setitem(ANSWERS, "unusual", answer)
         env.reset(seed=1)
         for _ in range(4):
@@ -186,7 +214,13 @@ def test_what_is_unusual_but_right_is_taken(bad, monkeypatch):
 
 def test_ends_may_be_numbers_or_arrays_of_one(bad, monkeypatch):
     env = make_env(bad("unusual"))
-    for end, meant in ((1, True), (0, False), (np.array([True]), True), (np.bool_(False), False), (np.array(1.0), True)):
+    for end, meant in (
+        (1, True),
+        (0, False),
+        (np.array([True]), True),
+        (np.bool_(False), False),
+        (np.array(1.0), True),
+    ):
         monkeypatch.setitem(ANSWERS, "unusual", (OBS, 0.0, end, end))
         env.reset(seed=1)
         for _ in range(4):
@@ -203,11 +237,18 @@ def test_the_time_limit_truncates_and_a_reset_begins_it_anew(bad):
 
 def test_an_action_box_without_bounds_is_refused(bad):
     bad("infinite")
-    with pytest.raises(UserError, match=r"action space of bad-v0 is Box\(-inf, inf, \(2,\), float32\), .* give it finite bounds"):
+    with pytest.raises(
+        UserError,
+        match=r"action space of bad-v0 is Box\(-inf, inf, \(2,\), float32\), .* give it finite "
+        r"bounds",
+    ):
         make_env("bad")
 
 
-@pytest.mark.parametrize(("kind", "words"), [("narrow", "without bounds or width"), ("metadata", "metadata None is no dict")])
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [("narrow", "without bounds or width"), ("metadata", "metadata None is no dict")],
+)
 def test_what_cannot_be_played_is_refused_before_it_is(kind, words, bad):
     bad(kind)
     with pytest.raises(UserError, match=words):
@@ -223,17 +264,25 @@ def test_a_name_that_means_other_actions_by_now_is_not_played(bad):
 def test_a_step_that_does_not_return_is_named_while_it_lasts(bad, monkeypatch, capsys):
     monkeypatch.setattr(checked, "WATCH", checked._Watch(0.2))
     spec = bad("hangs")
-    monkeypatch.setattr(Task, "answer", lambda self, right: (self.steps in (4, 10) and time.sleep(1)) or right)
+    monkeypatch.setattr(
+        Task, "answer", lambda self, right: (self.steps in (4, 10) and time.sleep(1)) or right
+    )
     (episode,) = Player(spec, toy_policy(spec)).play([Request("0", 5, "uniform")])
     assert episode.length == 10
     told, place = capsys.readouterr().err, line("time.sleep(1)", "def test_a_step_that_does")
     for step in (3, 9):
         where = rf"Task at {HERE}:{place} \(gamename bad, seed 5, step {step}\)"
-        assert re.search(rf"^no answer for [01] s from {where}: waiting for it; Ctrl-C twice leaves$", told, re.MULTILINE)
+        assert re.search(
+            rf"^no answer for [01] s from {where}: waiting for it; Ctrl-C twice leaves$",
+            told,
+            re.MULTILINE,
+        )
 
 
 def test_closing_ends_workers_that_hang_in_a_step(bad, monkeypatch):
-    monkeypatch.setattr("torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL", 0.3)  # seconds that torch waits for them
+    monkeypatch.setattr(
+        "torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL", 0.3
+    )  # seconds that torch waits for them
     spec = bad("hangs")
     c = Collector(spec, toy_policy(spec), 1, 1)
     c.start([Request("0", 0, "uniform")], c.behaviour.state_dict(), 0)

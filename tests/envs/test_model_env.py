@@ -40,14 +40,19 @@ def test_leading_dimensions_are_batches(name):
 @pytest.mark.parametrize("name", MODELS)
 def test_a_step_is_what_the_model_imagines(name):
     env, model = model_env(name), MODELS[name]
-    state, action = env.reset(torch.rand(6, env.reset_noise_size)), torch.randint(env.action_size, (6,))
+    state, action = (
+        env.reset(torch.rand(6, env.reset_noise_size)),
+        torch.randint(env.action_size, (6,)),
+    )
     noise = torch.rand(6, env.step_noise_size)
     step = env.step(state, action, noise)
     inner = noise[:, 1:] if model.noise_kind == "uniform" else torch.special.ndtri(noise[:, 1:])
     layers = model.layers(model.init([torch.Generator().manual_seed(0)]))
     joined = model.join(state[None], action[None])
     reward, continues = model.outcome(layers, joined)
-    torch.testing.assert_close(step.state, model.imagine(layers, joined, inner[None])[0], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        step.state, model.imagine(layers, joined, inner[None])[0], rtol=1e-4, atol=1e-5
+    )
     torch.testing.assert_close(step.reward, reward[0])
     torch.testing.assert_close(step.continuation, continues[0])
     assert torch.equal(step.terminated, noise[:, 0] >= continues[0])

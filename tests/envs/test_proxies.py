@@ -12,14 +12,32 @@ from gymnasium.utils.env_checker import check_env
 
 import lightning_rl
 from lightning_rl.core.errors import UserError
-from lightning_rl.envs.proxies import DatasetProxy, RewardProxy, SyntheticProxy, read_proxy, save_proxy, shipped
+from lightning_rl.envs.proxies import (
+    DatasetProxy,
+    RewardProxy,
+    SyntheticProxy,
+    read_proxy,
+    save_proxy,
+    shipped,
+)
 from lightning_rl.envs.proxy_env import load_proxy, proxy_env
 from lightning_rl.envs.spec import env_spec, plain_env
 from lightning_rl.lab.protocols.models import content_hash
 
-SE = SyntheticProxy(gamename="cartpole-v0", hidden=(8,), activation="tanh", horizon=7, latent_size=2, cap_ends=True)
-RN = RewardProxy(gamename="cartpole-v0", hidden=(8,), activation="tanh", form="exclusive_potential", gamma=0.9)
-SCALED = RewardProxy(gamename="pendulum", hidden=(8,), activation="tanh", form="additive", gamma=0.9, scale_states=True)
+SE = SyntheticProxy(
+    gamename="cartpole-v0", hidden=(8,), activation="tanh", horizon=7, latent_size=2, cap_ends=True
+)
+RN = RewardProxy(
+    gamename="cartpole-v0", hidden=(8,), activation="tanh", form="exclusive_potential", gamma=0.9
+)
+SCALED = RewardProxy(
+    gamename="pendulum",
+    hidden=(8,),
+    activation="tanh",
+    form="additive",
+    gamma=0.9,
+    scale_states=True,
+)
 
 
 def params(proxy):
@@ -33,14 +51,22 @@ def path(tmp_path):
 
 
 KINDS = [
-    SE, RN, SCALED, SyntheticProxy(gamename="pendulum", hidden=(8,), activation="relu", horizon=9),
-    SyntheticProxy(gamename="emptyroom22", hidden=(8,), activation="relu", horizon=9, reencode=True),
+    SE,
+    RN,
+    SCALED,
+    SyntheticProxy(gamename="pendulum", hidden=(8,), activation="relu", horizon=9),
+    SyntheticProxy(
+        gamename="emptyroom22", hidden=(8,), activation="relu", horizon=9, reencode=True
+    ),
     SyntheticProxy(gamename="lunarlander", hidden=(8,), activation="relu", horizon=9),
-    DatasetProxy(gamename="cartpole", num_pairs=3), DatasetProxy(gamename="pendulum", num_pairs=2),
-]  # fmt: skip
+    DatasetProxy(gamename="cartpole", num_pairs=3),
+    DatasetProxy(gamename="pendulum", num_pairs=2),
+]
 
 
-@pytest.mark.parametrize("proxy", KINDS, ids=lambda proxy: f"{type(proxy).__name__}-{proxy.gamename}")
+@pytest.mark.parametrize(
+    "proxy", KINDS, ids=lambda proxy: f"{type(proxy).__name__}-{proxy.gamename}"
+)
 @pytest.mark.filterwarnings("ignore")
 def test_files_come_back_as_gymnasium_environments(tmp_path, proxy):
     save_proxy(tmp_path / "p.pt", proxy, params(proxy), {"score": 1.0})
@@ -60,7 +86,9 @@ def test_files_come_back_as_gymnasium_environments(tmp_path, proxy):
 
 
 def test_scaled_states_are_those_of_the_tasks_bounds():
-    """Pendulum: cosine, sine, velocity; the mountain car: position, velocity; LunarLander is Gymnasium's, and says its own."""
+    """Pendulum: cosine, sine, velocity; the mountain car: position, velocity; LunarLander is
+    Gymnasium's, and says its own.
+    """
     assert SCALED.net.bounds == ((-1.0, -1.0, -8.0), (1.0, 1.0, 8.0))
     low, high = dataclasses.replace(SCALED, gamename="MountainCarContinuous-v0").net.bounds
     assert low == pytest.approx((-1.2, -0.07))
@@ -71,9 +99,16 @@ def test_scaled_states_are_those_of_the_tasks_bounds():
 
 
 def test_a_setting_that_is_off_does_not_change_a_hash():
-    """The hash is as it was before networks could read states in other units: rows of evaluations are keyed by it."""
-    proxy = RewardProxy(gamename="cliff", hidden=(4,), activation="prelu", form="additive", gamma=0.8)
-    known = "RN [('activation', 'prelu'), ('form', 'additive'), ('gamename', 'cliff'), ('gamma', 0.8), ('hidden', (4,))]"
+    """The hash is as it was before networks could read states in other units: rows of
+    evaluations are keyed by it.
+    """
+    proxy = RewardProxy(
+        gamename="cliff", hidden=(4,), activation="prelu", form="additive", gamma=0.8
+    )
+    known = (
+        "RN [('activation', 'prelu'), ('form', 'additive'), ('gamename', 'cliff'), ('gamma', "
+        "0.8), ('hidden', (4,))]"
+    )
     values = torch.arange(3.0)
     as_it_was = hashlib.sha256(known.encode() + values.numpy().tobytes()).hexdigest()[:12]
     assert content_hash(proxy, values) == as_it_was
@@ -110,7 +145,9 @@ def test_learned_rewards_keep_the_real_one(tmp_path):
     before, _ = env.reset(seed=1)
     after, reward, _, _, info = env.step(0)
     phi = RN.net.net.module(params(RN))
-    assert reward == pytest.approx((0.9 * phi(torch.from_numpy(after)) - phi(torch.from_numpy(before))).item(), abs=1e-6)
+    assert reward == pytest.approx(
+        (0.9 * phi(torch.from_numpy(after)) - phi(torch.from_numpy(before))).item(), abs=1e-6
+    )
     assert info["real_reward"] == 1.0
 
 
@@ -136,7 +173,10 @@ def test_learned_rewards_of_a_sparse_task_keep_it_sparse():
 
 
 def test_a_proxy_of_another_task_is_refused(path):
-    with pytest.raises(UserError, match="is of gamename 'cartpole-v0', not of 'acrobot'; use a proxy of the same task"):
+    with pytest.raises(
+        UserError,
+        match="is of gamename 'cartpole-v0', not of 'acrobot'; use a proxy of the same task",
+    ):
         load_proxy(path, "acrobot")
 
 
@@ -147,7 +187,9 @@ class Bomb:
 
 def test_hostile_files_are_refused_unrun(tmp_path):
     torch.save({"format": "lightning_rl proxy 1", "params": Bomb()}, tmp_path / "bomb.pt")
-    with pytest.raises(UserError, match="holds objects other than plain data and was refused; none of it was run"):
+    with pytest.raises(
+        UserError, match="holds objects other than plain data and was refused; none of it was run"
+    ):
         load_proxy(tmp_path / "bomb.pt")
     (tmp_path / "pickle.pt").write_bytes(pickle.dumps(Bomb()))
     with pytest.raises(UserError, match="is truncated or not a proxy file"):
@@ -165,23 +207,36 @@ def test_damaged_and_foreign_files_are_refused(path, tmp_path):
     path.write_bytes(bytes(spoiled))
     with pytest.raises(UserError, match="damaged"):
         load_proxy(path)
-    with pytest.raises(UserError, match=r"proxy file '.*nothing.pt' does not exist; shipped ones are"):
+    with pytest.raises(
+        UserError, match=r"proxy file '.*nothing.pt' does not exist; shipped ones are"
+    ):
         load_proxy(tmp_path / "nothing.pt")
     torch.save({"state_dict": {}}, path)
-    with pytest.raises(UserError, match="is not a proxy file of this version: top level: lacks format"):
+    with pytest.raises(
+        UserError, match="is not a proxy file of this version: top level: lacks format"
+    ):
         load_proxy(path)
 
 
-@pytest.mark.parametrize("change", [lambda p: p[:-1], lambda p: p * float("nan"), lambda p: p.double()])
+@pytest.mark.parametrize(
+    "change", [lambda p: p[:-1], lambda p: p * float("nan"), lambda p: p.double()]
+)
 def test_parameters_that_do_not_fit_are_refused(path, change):
     content = torch.load(path, weights_only=True)
     torch.save({**content, "params": change(content["params"])}, path)
-    with pytest.raises(UserError, match=r"params: .*(281 numbers, but a network .* has 282|NaN or infinite|float64)"):
+    with pytest.raises(
+        UserError,
+        match=r"params: .*(281 numbers, but a network .* has 282|NaN or infinite|float64)",
+    ):
         load_proxy(path)
 
 
 SETTINGS = [
-    ("hidden", [100_000_000], "settings.hidden[0]: 100000000, expected a whole number from 1 to 65536"),
+    (
+        "hidden",
+        [100_000_000],
+        "settings.hidden[0]: 100000000, expected a whole number from 1 to 65536",
+    ),
     ("hidden", [65536] * 64, "params: 282 numbers, but a network of its settings has 1,082,"),
     ("hidden", "x", "settings.hidden: 'x', expected a list"),
     ("hidden", [0], "settings.hidden[0]: 0, expected"),
@@ -196,7 +251,7 @@ SETTINGS = [
     ("gamename", 3, "settings.gamename: 3, expected text"),
     ("gamename", "nothing", "unknown gamename 'nothing'"),
     ("more", 1, "settings: has 'more', which does not belong there"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("key", "value", "named"), SETTINGS)
@@ -223,8 +278,11 @@ PARTS = [
     ({"kind": "x"}, "kind: 'x', expected one of: 'SE', 'RN', 'SD'"),
     ({"kind": []}, "kind: a list of 0"),
     ({"settings": [1]}, "settings: a list of 1, expected a dict"),
-    ({"format": "lightning_rl proxy 2"}, "format: 'lightning_rl proxy 2', expected 'lightning_rl proxy 1'"),
-]  # fmt: skip
+    (
+        {"format": "lightning_rl proxy 2"},
+        "format: 'lightning_rl proxy 2', expected 'lightning_rl proxy 1'",
+    ),
+]
 
 
 @pytest.mark.parametrize(("parts", "named"), PARTS)
@@ -236,12 +294,16 @@ def test_contents_that_cannot_be_are_named(path, parts, named):
 
 
 def test_a_compressed_archive_that_is_larger_than_its_file_is_refused_unread(path):
-    parts = {info.filename: zipfile.ZipFile(path).read(info) for info in zipfile.ZipFile(path).infolist()}
+    parts = {
+        info.filename: zipfile.ZipFile(path).read(info) for info in zipfile.ZipFile(path).infolist()
+    }
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as bomb:
         for name, content in parts.items():
             bomb.writestr(name, content)
         bomb.writestr("archive/data/99", bytes(10_000_000))
-    with pytest.raises(UserError, match=r"is damaged \(its parts have 10,\d+,\d+ bytes, the file \d+,\d+\)"):
+    with pytest.raises(
+        UserError, match=r"is damaged \(its parts have 10,\d+,\d+ bytes, the file \d+,\d+\)"
+    ):
         load_proxy(path)
 
 

@@ -1,5 +1,6 @@
-"""Reward networks around Gymnasium tasks: potentials of the observations before and after each step."""
-
+"""Reward networks around Gymnasium tasks: potentials of the observations before and after each
+step.
+"""
 
 import pytest
 import torch
@@ -10,9 +11,13 @@ from lightning_rl.envs.spec import EnvSpec
 SPEC = EnvSpec("cartpole-v1", "CartPole-v1", 4, 2, False, 4, 4.0, None)
 
 
-@pytest.mark.parametrize(("form", "real"), [("additive_potential", 1.0), ("exclusive_potential", 0.0)])
+@pytest.mark.parametrize(
+    ("form", "real"), [("additive_potential", 1.0), ("exclusive_potential", 0.0)]
+)
 def test_a_potential_sees_the_state_of_this_step_and_of_this_episode(form, real):
-    """``real + 0.9 phi(s') - phi(s)`` at seven steps: over the end of an episode, then with one member gone."""
+    """``real + 0.9 phi(s') - phi(s)`` at seven steps: over the end of an episode, then with one
+    member gone.
+    """
     net = RewardNet(4, 0, form, (8,), "tanh")
     params = net.init([torch.Generator().manual_seed(n) for n in range(2)])
     phi = [net.net.module(row) for row in params]
@@ -35,7 +40,9 @@ def test_a_potential_sees_the_state_of_this_step_and_of_this_episode(form, real)
 
 @pytest.mark.parametrize("form", ["additive_potential", "exclusive"])
 def test_repeated_actions_are_paid_step_by_step(form):
-    """Actions taken three times, until the time limit of four steps: the sums of what single steps pay."""
+    """Actions taken three times, until the time limit of four steps: the sums of what single
+    steps pay.
+    """
     net = RewardNet(4, 0, form, (8,), "tanh")
     params = net.init([torch.Generator().manual_seed(n) for n in range(2)])
     repeated, single = (RewardBatch(net, params, SPEC, [1, 2], 0.9, repeat) for repeat in (3, 1))

@@ -69,7 +69,9 @@ def test_starts_are_the_tasks_or_learned():
     assert env.reset_noise_size == 2
     starts = env.reset(torch.full((3, 2), 0.5))  # the middle of the normal distribution is 0
     for n in range(3):
-        torch.testing.assert_close(starts[n], plain(net, env.params, n)["start"](torch.zeros(2)), atol=1e-5, rtol=0)
+        torch.testing.assert_close(
+            starts[n], plain(net, env.params, n)["start"](torch.zeros(2)), atol=1e-5, rtol=0
+        )
 
 
 ONE_STEP = OneStepNet(4, 2, (8,), "tanh", latent_size=2)
@@ -83,7 +85,9 @@ def test_a_one_step_world_pays_for_actions_and_nothing_follows():
     env = one_step()
     assert list(env.net.heads) == ["pay", "start"]
     assert env.net.size == (4 * 8 + 8 + 8 * 2 + 2) + (2 * 8 + 8 + 8 * 4 + 4) + 2 * 4 + 1
-    assert OneStepNet(4, 2, (8,), "tanh").size == (4 * 8 + 8 + 8 * 2 + 2) + 1  # where no start states are learned
+    assert (
+        OneStepNet(4, 2, (8,), "tanh").size == (4 * 8 + 8 + 8 * 2 + 2) + 1
+    )  # where no start states are learned
     env.params[:, -1] = torch.tensor([1.0, 0.5, 3])
     state, action = torch.randn(3, 4), torch.tensor([0, 1, 1])
     step = env.step(state, action, torch.empty(3, 0))
@@ -93,16 +97,23 @@ def test_a_one_step_world_pays_for_actions_and_nothing_follows():
     units = torch.tensor([4.8, 1.0, 24 * math.pi / 180, 1.0])
     for n in range(3):
         pay = plain(env.net, env.params, n)["pay"](state[n] / units)
-        torch.testing.assert_close(step.reward[n], env.params[n, -1] * (pay[action[n]] - pay.mean()))
+        torch.testing.assert_close(
+            step.reward[n], env.params[n, -1] * (pay[action[n]] - pay.mean())
+        )
         assert env.best(state)[n] == pay.argmax()
 
 
 def test_a_one_step_world_pays_by_what_is_seen():
-    """Of a grid world, where an agent sees the largest number of a state alone, its rewards know no more."""
+    """Of a grid world, where an agent sees the largest number of a state alone, its rewards know
+    no more.
+    """
     net = OneStepNet(4, 4, (8,), "tanh", latent_size=2)
     env = OneStepEnv(net, net.init(generators(1)), FUNC_ENVS["emptyroom22"](), one_hot=True)
     states = torch.tensor([[[0.6, 0.4, 0, 0], [0.9, 0.1, 0, 0], [1, 0, 0, 0]]])
-    paid = [env.step(states, torch.full((1, 3), action), torch.empty(1, 3, 0)).reward[0].tolist() for action in range(4)]
+    paid = [
+        env.step(states, torch.full((1, 3), action), torch.empty(1, 3, 0)).reward[0].tolist()
+        for action in range(4)
+    ]
     assert all(len(set(rewards)) == 1 for rewards in paid)
     assert len({rewards[0] for rewards in paid}) == 4
     assert len(set(env.best(states)[0].tolist())) == 1
@@ -111,14 +122,22 @@ def test_a_one_step_world_pays_by_what_is_seen():
 def test_a_single_action_pays_nothing_in_any_units():
     net = OneStepNet(1, 1, (8,), "tanh")
     env = OneStepEnv(net, net.init(generators(2)), Bandit(1), one_hot=False)
-    moved = OneStepEnv(net, env.in_units(torch.zeros(1), torch.ones(1), torch.rand(2, 5, 1)), env.real)
-    assert moved.step(torch.ones(2, 1), torch.zeros(2, dtype=torch.int64), torch.empty(2, 0)).reward.tolist() == [0, 0]
+    moved = OneStepEnv(
+        net, env.in_units(torch.zeros(1), torch.ones(1), torch.rand(2, 5, 1)), env.real
+    )
+    assert moved.step(
+        torch.ones(2, 1), torch.zeros(2, dtype=torch.int64), torch.empty(2, 0)
+    ).reward.tolist() == [0, 0]
 
 
 def test_a_continuous_action_pays_by_its_distance_to_the_best():
     net = OneStepNet(3, 2, (8,), "tanh")
     env = one_step("pendulum", net)
-    env.params.mul_(3)  # so that some that are meant are at the edge of the box; rewards, too, are three times as large
+    env.params.mul_(
+        3
+        # so that some that are meant are at the edge of the box; rewards, too, are three times as
+        # large
+    )
     state, action = torch.randn(3, 5, 3), 3 * torch.rand(3, 5, 2) - 1.5
     step, best = env.step(state, action, torch.empty(3, 0)), env.best(state)
     for n in range(3):
@@ -138,7 +157,9 @@ def test_start_states_of_a_one_step_world_are_in_units_of_the_bounds():
     starts = env.reset(noise)
     for n in range(3):  # position -1.2 to 0.6, velocity -0.07 to 0.07
         at = plain(net, env.params, n)["start"](torch.zeros(2))
-        torch.testing.assert_close(starts[n], torch.tensor([-0.3, 0]) + torch.tensor([0.9, 0.07]) * at, atol=1e-5, rtol=0)
+        torch.testing.assert_close(
+            starts[n], torch.tensor([-0.3, 0]) + torch.tensor([0.9, 0.07]) * at, atol=1e-5, rtol=0
+        )
 
 
 def test_a_one_step_world_starts_between_the_task_and_learned_states():
@@ -165,10 +186,17 @@ def test_a_one_step_world_alone_has_no_further_dimension():
 
 def test_start_states_are_given_a_mean_and_a_spread_and_rewards_a_size():
     env, noise = one_step(), torch.rand(3, 1000, 7, generator=torch.Generator().manual_seed(0))
-    mean, std, before = torch.tensor([1.0, -2, 0.1, 0]), torch.tensor([0.5, 2, 0.01, 0]), env.params.clone()
+    mean, std, before = (
+        torch.tensor([1.0, -2, 0.1, 0]),
+        torch.tensor([0.5, 2, 0.01, 0]),
+        env.params.clone(),
+    )
     moved = OneStepEnv(env.net, env.in_units(mean, std, noise), env.real)
     starts = moved.reset(noise)
-    rewards = torch.cat([moved.step(starts, torch.full((3, 1000), action), noise).reward for action in (0, 1)], dim=1)
+    rewards = torch.cat(
+        [moved.step(starts, torch.full((3, 1000), action), noise).reward for action in (0, 1)],
+        dim=1,
+    )
     noise[..., 2] = 1
     learned = moved.reset(noise)
     for n in range(3):
@@ -182,7 +210,9 @@ def test_start_states_are_given_a_mean_and_a_spread_and_rewards_a_size():
 
 
 def test_start_states_that_are_all_alike_get_the_mean_they_are_asked_for():
-    env = one_step("mountaincar-continuous", OneStepNet(2, 1, (8,), "tanh", latent_size=2))  # the middle of whose bounds is -0.3
+    env = one_step(
+        "mountaincar-continuous", OneStepNet(2, 1, (8,), "tanh", latent_size=2)
+    )  # the middle of whose bounds is -0.3
     env.net.split(env.params)["start"].zero_()
     mean, noise = torch.tensor([-0.5, 0.01]), torch.rand(3, 10, env.reset_noise_size)
     noise[..., 2] = 1  # all the way to the learned ones
@@ -214,7 +244,9 @@ def test_one_hot_worlds(reencode):
 
 
 def test_a_classifier_gives_probabilities():
-    step = make(done="classifier").step(torch.randn(3, 4), torch.zeros(3, dtype=torch.int64), torch.empty(3, 0))
+    step = make(done="classifier").step(
+        torch.randn(3, 4), torch.zeros(3, dtype=torch.int64), torch.empty(3, 0)
+    )
     assert ((step.continuation > 0) & (step.continuation < 1)).all()
     assert torch.equal(step.terminated, step.continuation < 0.5)
 
@@ -248,10 +280,15 @@ class Spy(Agent):
 
 @pytest.mark.parametrize("cap_ends", [False, True])
 def test_agents_learn_from_the_raw_done(cap_ends):
-    """gamma (1 - d) is stored, also beyond [0, gamma]; the cap bootstraps unless it is told to end."""
+    """gamma (1 - d) is stored, also beyond [0, gamma]; the cap bootstraps unless it is told to
+    end.
+    """
     env, agent = make(2), Spy([0, 1])
     envs = FuncBatch(env, 3, [0, 1])
-    expected = 0.9 * env.step(envs.state, torch.zeros(2, dtype=torch.int64), torch.empty(2, 0)).continuation
+    expected = (
+        0.9
+        * env.step(envs.state, torch.zeros(2, dtype=torch.int64), torch.empty(2, 0)).continuation
+    )
     training = MemberTraining(agent, envs, 2, 0.9, limit_terminates=cap_ends)
     training.run(3)
     torch.testing.assert_close(agent.seen[0][0], expected)
@@ -263,12 +300,25 @@ def test_agents_learn_from_the_raw_done(cap_ends):
 
 def test_rewards_of_a_one_step_grid_have_the_deviation_that_is_promised():
     """Its states are read as numbers of cells, also while the units are sought."""
-    world = SyntheticProxy(gamename="emptyroom33", hidden=(32, 32), activation="tanh", horizon=1, done="always", latent_size=4)
+    world = SyntheticProxy(
+        gamename="emptyroom33",
+        hidden=(32, 32),
+        activation="tanh",
+        horizon=1,
+        done="always",
+        latent_size=4,
+    )
     env = world.env(world.net.init(generators(1)))
     noise = torch.rand(1, 500, env.reset_noise_size, generator=torch.Generator().manual_seed(1))
     env = world.env(env.in_units(torch.full((9,), 0.5), torch.full((9,), 0.3), noise))
     starts = env.reset(noise)
-    paid = torch.stack([env.step(starts, torch.full(starts.shape[:2], action), noise).reward for action in range(4)], -1)
+    paid = torch.stack(
+        [
+            env.step(starts, torch.full(starts.shape[:2], action), noise).reward
+            for action in range(4)
+        ],
+        -1,
+    )
     assert float(paid.var(-1, correction=0).mean().sqrt()) == pytest.approx(REWARD_STD, rel=1e-4)
     learners = PerfectLearners(env, [0])
     with learners.holding_only(torch.tensor([0])):

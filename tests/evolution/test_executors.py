@@ -23,20 +23,36 @@ from lightning_rl.evolution.executors import SerialExecutor, shards, unshard
 from lightning_rl.evolution.strategies import Published, StrategyConfig
 from lightning_rl.methods.inner_loop import InnerLoop
 
-QL = build_config(AGENTS["QL"].config, [*merged_values("QL", "emptyroom22"), ("test", {"train_episodes": 5})])
+QL = build_config(
+    AGENTS["QL"].config, [*merged_values("QL", "emptyroom22"), ("test", {"train_episodes": 5})]
+)
 PROXY = SyntheticProxy(gamename="emptyroom22", hidden=(8,), activation="tanh", horizon=10)
 LOOP = InnerLoop(proxy=PROXY, agents=(("QL", QL),), test_episodes=2, max_train_steps=100)
 CONFIG = StrategyConfig(
-    strategy="published", population=4, mirrored=None, noise_std=0.1, noise_decay=1.0, step_size=0.7, step_decay=1.0,
-    score_transform="linear", num_grad_evals=1, grad_eval_aggregate="mean", center_agents=2, shared_agents=False,
-    weight_decay=0.0, nes_step_size=False, keep="best",
-)  # fmt: skip
+    strategy="published",
+    population=4,
+    mirrored=None,
+    noise_std=0.1,
+    noise_decay=1.0,
+    step_size=0.7,
+    step_decay=1.0,
+    score_transform="linear",
+    num_grad_evals=1,
+    grad_eval_aggregate="mean",
+    center_agents=2,
+    shared_agents=False,
+    weight_decay=0.0,
+    nes_step_size=False,
+    keep="best",
+)
 UNDER_WAY = multiprocessing.get_context("fork").Semaphore(0)
 
 
 def asked():
     net = PROXY.net
-    return Published(net.init([torch.Generator().manual_seed(0)])[0], net.evolved(), CONFIG, 7).ask(3)
+    return Published(net.init([torch.Generator().manual_seed(0)])[0], net.evolved(), CONFIG, 7).ask(
+        3
+    )
 
 
 @pytest.mark.parametrize(("items", "count"), [(1, 3), (7, 3), (9, 3), (4, 1)])
@@ -61,7 +77,9 @@ def test_processes_give_the_same_outcomes():
 def test_a_dead_process_is_told():
     executor = SerialExecutor(2)
     try:
-        with pytest.raises(RolloutError, match=r"an evaluating process died .* lower --num_workers, then --resume"):
+        with pytest.raises(
+            RolloutError, match=r"an evaluating process died .* lower --num_workers, then --resume"
+        ):
             executor.map(lambda_free_kill, *asked())
     finally:
         executor.close()
@@ -81,7 +99,9 @@ def test_closing_waits_for_nobody():
     processes = list(executor._pool._processes.values())
     executor.close()
     assert ended.wait(10)
-    until = time.monotonic() + 10  # not by join: the pool's own thread may reap a process, and tell a moment later
+    until = (
+        time.monotonic() + 10
+    )  # not by join: the pool's own thread may reap a process, and tell a moment later
     while any(process.is_alive() for process in processes):
         assert time.monotonic() < until
         time.sleep(0.01)
@@ -113,20 +133,27 @@ def test_a_mistake_of_the_user_on_a_cluster_is_the_same_one_line(ray_cluster):
 
 
 def test_a_cluster_of_ours_answers_nobody_without_its_token(ray_cluster):
-    """On each of the ports that it listens on. No method takes what is sent, but all that know the token get an answer."""
+    """On each of the ports that it listens on. No method takes what is sent, but all that know
+    the token get an answer.
+    """
 
     def port_of_worker():
         import psutil  # Ray's own
 
-        return next(each.laddr.port for each in psutil.Process().net_connections() if each.status == psutil.CONN_LISTEN)
+        return next(
+            each.laddr.port
+            for each in psutil.Process().net_connections()
+            if each.status == psutil.CONN_LISTEN
+        )
 
     (node,) = ray.nodes()
     host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
     asked = {
-        int(port): "JobInfoGcsService/GetAllJobInfo", node["NodeManagerPort"]: "NodeManagerService/GetNodeStats",
+        int(port): "JobInfoGcsService/GetAllJobInfo",
+        node["NodeManagerPort"]: "NodeManagerService/GetNodeStats",
         node["ObjectManagerPort"]: "ObjectManagerService/Pull",
         ray.get(ray.remote(port_of_worker).remote()): "CoreWorkerService/GetCoreWorkerStats",
-    }  # fmt: skip
+    }
     known = ("authorization", f"Bearer {os.environ['RAY_AUTH_TOKEN']}")
     for port, method in asked.items():
         call = grpc.insecure_channel(f"{host}:{port}").unary_unary(f"/ray.rpc.{method}")
@@ -152,7 +179,9 @@ assert min(map(len, tokens)) == 64
 
 @pytest.mark.slow
 def test_each_cluster_has_a_token_of_its_own_and_nothing_stays_in_the_home(tmp_path):
-    env = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")} | {"HOME": str(tmp_path)}
+    env = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")} | {
+        "HOME": str(tmp_path)
+    }
     subprocess.run([sys.executable, "-c", LOCAL], env=env, check=True, cwd=ROOT)
     assert not (tmp_path / ".ray").exists()
 
@@ -168,9 +197,15 @@ def test_a_killed_node_costs_nothing(tmp_path):
     def slow(proposal, items):
         (tmp_path / f"{ray.get_runtime_context().get_node_id()}-{time.time_ns()}").touch()
         time.sleep(2)
-        return [(item.member, item.sign, row.sum().item()) for item, row in zip(items, proposal.rows(items), strict=True)]
+        return [
+            (item.member, item.sign, row.sum().item())
+            for item, row in zip(items, proposal.rows(items), strict=True)
+        ]
 
-    expected = [(i.member, i.sign, row.sum().item()) for i, row in zip(asked()[1], asked()[0].rows(asked()[1]), strict=True)]
+    expected = [
+        (i.member, i.sign, row.sum().item())
+        for i, row in zip(asked()[1], asked()[0].rows(asked()[1]), strict=True)
+    ]
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
     try:
         cluster.add_node(num_cpus=1)
@@ -199,7 +234,10 @@ def test_a_killed_node_costs_nothing(tmp_path):
 
 def test_the_cluster_that_the_environment_names_is_joined_as_ray_itself_would(monkeypatch):
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
-    with pytest.raises(UserError, match=r"'127.0.0.1:1': no Ray cluster answers there .* leave the flag and RAY_ADDRESS out"):
+    with pytest.raises(
+        UserError,
+        match=r"'127.0.0.1:1': no Ray cluster answers there .* leave the flag and RAY_ADDRESS out",
+    ):
         RayExecutor()
 
 
@@ -209,7 +247,10 @@ def test_a_local_cluster_that_does_not_start_is_one_line(monkeypatch):
 
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.setattr(ray, "init", late)
-    with pytest.raises(UserError, match=r"^no local Ray cluster has started \(The current node timed out .*startup\.\); try"):
+    with pytest.raises(
+        UserError,
+        match=r"^no local Ray cluster has started \(The current node timed out .*startup\.\); try",
+    ):
         join_cluster(None)
 
 

@@ -1,4 +1,6 @@
-"""One step of each evolution strategy, worked from its formula: who is evaluated, what the scores make of mean and deviation."""
+"""One step of each evolution strategy, worked from its formula: who is evaluated, what the
+scores make of mean and deviation.
+"""
 
 import dataclasses
 import math
@@ -15,10 +17,22 @@ from lightning_rl.evolution.strategies import STRATEGIES, Item, StrategyConfig
 from lightning_rl.methods.proxy_search import Evolution, Generation
 
 CONFIG = StrategyConfig(
-    strategy="published", population=3, mirrored=None, noise_std=0.1, noise_decay=1.0, step_size=0.5, step_decay=1.0,
-    score_transform="linear", num_grad_evals=1, grad_eval_aggregate="mean", center_agents=2, shared_agents=False,
-    weight_decay=0.0, nes_step_size=False, keep="best",
-)  # fmt: skip
+    strategy="published",
+    population=3,
+    mirrored=None,
+    noise_std=0.1,
+    noise_decay=1.0,
+    step_size=0.5,
+    step_decay=1.0,
+    score_transform="linear",
+    num_grad_evals=1,
+    grad_eval_aggregate="mean",
+    center_agents=2,
+    shared_agents=False,
+    weight_decay=0.0,
+    nes_step_size=False,
+    keep="best",
+)
 START = torch.tensor([1.0, -1.0, 0.5, 7.0])
 EVOLVED = torch.tensor([True, True, True, False])
 MASK = EVOLVED.float()
@@ -26,12 +40,17 @@ SEED = 3
 
 
 def make(name, **changes):
-    return STRATEGIES[name](START, EVOLVED, dataclasses.replace(CONFIG, strategy=name, **changes), SEED)
+    return STRATEGIES[name](
+        START, EVOLVED, dataclasses.replace(CONFIG, strategy=name, **changes), SEED
+    )
 
 
 def noise_of(generation, members=3):
     """Standard normal rows, one for each member, 0 where nothing evolves."""
-    rows = [generator(SEED, "evolution noise", generation, m).standard_normal(4, "float32") for m in range(members)]
+    rows = [
+        generator(SEED, "evolution noise", generation, m).standard_normal(4, "float32")
+        for m in range(members)
+    ]
     return torch.from_numpy(np.stack(rows)) * MASK
 
 
@@ -50,15 +69,23 @@ def test_candidates_are_the_mean_plus_and_minus_noise_of_the_scale_asked_for(nam
     expected = torch.cat([START.repeat(2, 1), START + shift, START - shift])
     torch.testing.assert_close(proposal.rows(items), expected)
     assert items == [
-        Item(-1, 0, 0, 0), Item(-1, 0, 1, 1), Item(0, 1, 2, 0), Item(1, 1, 3, 1), Item(2, 1, 4, 2), Item(0, -1, 5, 0),
-        Item(1, -1, 6, 1), Item(2, -1, 7, 2),
-    ]  # fmt: skip
+        Item(-1, 0, 0, 0),
+        Item(-1, 0, 1, 1),
+        Item(0, 1, 2, 0),
+        Item(1, 1, 3, 1),
+        Item(2, 1, 4, 2),
+        Item(0, -1, 5, 0),
+        Item(1, -1, 6, 1),
+        Item(2, -1, 7, 2),
+    ]
 
 
 @pytest.mark.parametrize("noise_decay", [1.0, 0.5])
 @pytest.mark.parametrize(("nes_step_size", "rate"), [(False, 0.5), (True, 0.5 / 3)])
 def test_the_published_step_takes_the_better_sign_of_each_pair(nes_step_size, rate, noise_decay):
-    """Scores 4, 1, 2 of plus and 3, 6, 2 of minus: kept are +4, -6 and (a tie) +2, whose linear weights are 1/2, 1 and 0."""
+    """Scores 4, 1, 2 of plus and 3, 6, 2 of minus: kept are +4, -6 and (a tie) +2, whose linear
+    weights are 1/2, 1 and 0.
+    """
     strategy = make("published", nes_step_size=nes_step_size, noise_decay=noise_decay)
     fitness = step(strategy, 2, [0.0, 1.0, 4.0, 1.0, 2.0, 3.0, 6.0, 2.0])
     z = 0.1 * noise_decay**2 * noise_of(2)
@@ -86,7 +113,9 @@ def test_transforms_see_the_mean_score_of_the_unperturbed_mean():
 
 @pytest.mark.parametrize("noise_decay", [1.0, 0.5])
 def test_the_step_of_openai_es(noise_decay):
-    """``1 / (2 P std) sum (f+ - f-) z`` with linear weights over both signs (0 to 1 of scores 1 to 6), then Adam."""
+    """``1 / (2 P std) sum (f+ - f-) z`` with linear weights over both signs (0 to 1 of scores 1
+    to 6), then Adam.
+    """
     strategy = make("openai", noise_decay=noise_decay)
     strategy.ask(4)
     strategy.tell(4, torch.tensor([0.0, 0.0, 4.0, 1.0, 2.0, 3.0, 6.0, 2.0]))
@@ -100,7 +129,9 @@ def test_the_step_of_openai_es(noise_decay):
 
 @pytest.mark.parametrize("mirrored", [True, False])
 def test_the_steps_of_snes(mirrored):
-    """``mean += rate std sum u z`` and ``log std += rate' / 2 sum u (z^2 - 1)``, with utilities by rank."""
+    """``mean += rate std sum u z`` and ``log std += rate' / 2 sum u (z^2 - 1)``, with utilities
+    by rank.
+    """
     strategy, count = make("snes", mirrored=mirrored), 6 if mirrored else 3
     mean, log_std = START.clone(), torch.full((4,), math.log(0.1))
     logs = [max(0.0, math.log(count / 2 + 1) - math.log(rank)) for rank in range(1, count + 1)]
@@ -110,7 +141,9 @@ def test_the_steps_of_snes(mirrored):
         z = noise_of(generation)
         both = torch.cat([z, -z]) if mirrored else z
         torch.testing.assert_close(proposal.rows(items)[2:], mean + log_std.exp() * both)
-        order = torch.tensor([3, 0, 5, 1, 4, 2] if mirrored else [2, 0, 1])  # ranks of the candidates
+        order = torch.tensor(
+            [3, 0, 5, 1, 4, 2] if mirrored else [2, 0, 1]
+        )  # ranks of the candidates
         strategy.tell(generation, torch.cat([torch.zeros(2), -order.float()]))
         strategy.optimizer().step()
         u = utility[order]
@@ -124,7 +157,9 @@ def test_the_steps_of_snes(mirrored):
 
 
 def test_cma_es_asks_and_tells_as_the_library_does():
-    """Three generations: the candidates asked for are those that are told, best first is lowest for the library."""
+    """Three generations: the candidates asked for are those that are told, best first is lowest
+    for the library.
+    """
     strategy, target = make("cmaes", population=6), torch.tensor([0.2, 0.4, -0.6])
     library = CMA(START[:3].double().numpy(), 0.1, population_size=6)
     for generation in range(3):
@@ -136,18 +171,30 @@ def test_cma_es_asks_and_tells_as_the_library_does():
         assert (rows[:, 3] == 7.0).all()
         torch.testing.assert_close(rows[0, :3], torch.from_numpy(library.mean).float())
         scores = -(rows[:, :3] - target).square().sum(1)
-        library.tell([(x, -score) for x, score in zip(candidates, scores[2:].tolist(), strict=True)])
+        library.tell(
+            [(x, -score) for x, score in zip(candidates, scores[2:].tolist(), strict=True)]
+        )
         assert strategy.tell(generation, scores) == pytest.approx(float(scores[0]), rel=1e-6)
         strategy.optimizer().step()
-        torch.testing.assert_close(strategy.mean.detach()[:3], torch.from_numpy(library.mean).float(), rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(
+            strategy.mean.detach()[:3], torch.from_numpy(library.mean).float(), rtol=1e-4, atol=1e-5
+        )
         assert strategy.mean[3] == 7.0
     assert strategy.search.generation == 3
 
 
-@pytest.mark.parametrize(("aggregate", "expected"), [("mean", [[1.5, 4.5], [6.0, 0.0]]), ("min", [[1.0, 4.0], [5.0, -3.0]])])
+@pytest.mark.parametrize(
+    ("aggregate", "expected"),
+    [("mean", [[1.5, 4.5], [6.0, 0.0]]), ("min", [[1.0, 4.0], [5.0, -3.0]])],
+)
 def test_scores_of_several_agents_on_a_candidate_become_one(aggregate, expected):
-    strategy, seen = make("published", population=2, num_grad_evals=2, grad_eval_aggregate=aggregate), []
-    strategy.estimate = lambda generation, candidates, baseline: seen.append((generation, candidates.tolist(), baseline))
+    strategy, seen = (
+        make("published", population=2, num_grad_evals=2, grad_eval_aggregate=aggregate),
+        [],
+    )
+    strategy.estimate = lambda generation, candidates, baseline: seen.append(
+        (generation, candidates.tolist(), baseline)
+    )
     strategy.tell(4, torch.tensor([1.0, 2.0, 1.0, 2.0, 4.0, 5.0, 7.0, 5.0, -3.0, 3.0]))
     assert seen == [(4, expected, 1.5)]
 
@@ -188,12 +235,21 @@ def test_the_callback_evaluates_a_generation_and_leaves_the_gradient():
 
 
 def test_steps_fall_with_the_generations():
-    assert [make("published", step_decay=0.5).step_factor(generation) for generation in range(3)] == [1.0, 0.5, 0.25]
+    assert [
+        make("published", step_decay=0.5).step_factor(generation) for generation in range(3)
+    ] == [1.0, 0.5, 0.25]
 
 
 def test_a_generation_that_is_no_better_is_not_the_best():
-    strategy, score = make("published", population=2, center_agents=1), iter([5.0] + [0.0] * 4 + [4.0] + [0.0] * 4)
-    loop = Evolution(strategy, lambda proposal, items: [SimpleNamespace(fitness=next(score)) for _ in items], SerialExecutor())
+    strategy, score = (
+        make("published", population=2, center_agents=1),
+        iter([5.0] + [0.0] * 4 + [4.0] + [0.0] * 4),
+    )
+    loop = Evolution(
+        strategy,
+        lambda proposal, items: [SimpleNamespace(fitness=next(score)) for _ in items],
+        SerialExecutor(),
+    )
     generations = [Generation(number) for number in range(2)]
     for generation in generations:
         loop.run(generation)
@@ -201,7 +257,9 @@ def test_a_generation_that_is_no_better_is_not_the_best():
     assert [generation.fitness for generation in generations] == [5.0, 4.0]
 
 
-@pytest.mark.parametrize(("name", "mirrored"), [("published", True), ("openai", True), ("snes", True), ("cmaes", False)])
+@pytest.mark.parametrize(
+    ("name", "mirrored"), [("published", True), ("openai", True), ("snes", True), ("cmaes", False)]
+)
 def test_candidates_are_mirrored_where_the_strategy_wants_it(name, mirrored):
     strategy = make(name, population=6)
     assert strategy.cfg.signs == ((1, -1) if mirrored else (1,))
@@ -210,5 +268,7 @@ def test_candidates_are_mirrored_where_the_strategy_wants_it(name, mirrored):
 
 def test_score_transforms_have_the_numbers_of_the_papers_code():
     assert make("published", score_transform=7).cfg.score_transform == "all_better_sum"
-    with pytest.raises(ValueError, match="score_transform '8' is unknown; choose one of: linear, rank"):
+    with pytest.raises(
+        ValueError, match="score_transform '8' is unknown; choose one of: linear, rank"
+    ):
         make("published", score_transform=8)

@@ -6,10 +6,22 @@ import torch
 from lightning_rl.evolution.strategies import OPTIONAL, STRATEGIES, Item, StrategyConfig
 
 CONFIG = StrategyConfig(
-    strategy="published", population=8, mirrored=None, noise_std=0.1, noise_decay=1.0, step_size=0.5, step_decay=1.0,
-    score_transform="nes_unnormalised", num_grad_evals=1, grad_eval_aggregate="mean", center_agents=2, shared_agents=False,
-    weight_decay=0.0, nes_step_size=False, keep="best",
-)  # fmt: skip
+    strategy="published",
+    population=8,
+    mirrored=None,
+    noise_std=0.1,
+    noise_decay=1.0,
+    step_size=0.5,
+    step_decay=1.0,
+    score_transform="nes_unnormalised",
+    num_grad_evals=1,
+    grad_eval_aggregate="mean",
+    center_agents=2,
+    shared_agents=False,
+    weight_decay=0.0,
+    nes_step_size=False,
+    keep="best",
+)
 OWN = {"published": {}, "openai": {"step_size": 0.05}, "snes": {"step_size": 1.0}, "cmaes": {}}
 START = torch.tensor([1.0, -1.0, 0.5, 7.0])
 EVOLVED = torch.tensor([True, True, True, False])
@@ -65,14 +77,18 @@ def test_a_loaded_state_goes_on_exactly(name):
 
 
 def test_the_published_step_by_hand():
-    """mean + step_size * sum f eps, f of the better signs; not divided by the noise or the population."""
+    """mean + step_size * sum f eps, f of the better signs; not divided by the noise or the
+    population.
+    """
     strategy = make("published", population=2, score_transform="single_best", center_agents=1)
     proposal, items = strategy.ask(0)
     assert [(i.member, i.sign) for i in items] == [(-1, 0), (0, 1), (1, 1), (0, -1), (1, -1)]
     rows = proposal.rows(items)
     noise = rows[1:3] - START
     assert torch.allclose(rows[3:], START - noise, atol=1e-6)
-    strategy.tell(0, torch.tensor([0.0, 1.0, 2.0, 0.5, 9.0]))  # the opposite of member 1 is the best
+    strategy.tell(
+        0, torch.tensor([0.0, 1.0, 2.0, 0.5, 9.0])
+    )  # the opposite of member 1 is the best
     strategy.optimizer().step()
     torch.testing.assert_close(strategy.mean.detach(), START - 0.5 * noise[1])
 
@@ -103,7 +119,9 @@ def test_openai_weight_decay_is_scaled_by_the_step_and_spares_what_does_not_evol
     optimizer = strategy.optimizer()
     optimizer.param_groups[0]["lr"] *= 0.1
     optimizer.step()
-    torch.testing.assert_close(strategy.mean.detach(), torch.tensor([0.9875, -0.9875, 0.49375, 7.0]))
+    torch.testing.assert_close(
+        strategy.mean.detach(), torch.tensor([0.9875, -0.9875, 0.49375, 7.0])
+    )
 
 
 def test_the_mean_of_cmaes_is_where_its_search_is():
@@ -113,13 +131,19 @@ def test_the_mean_of_cmaes_is_where_its_search_is():
         proposal, items = strategy.ask(number)
         strategy.tell(number, bowl(proposal.rows(items)))
         optimizer.step()
-        torch.testing.assert_close(strategy.mean.detach()[:3].double(), torch.from_numpy(strategy.search.mean))
+        torch.testing.assert_close(
+            strategy.mean.detach()[:3].double(), torch.from_numpy(strategy.search.mean)
+        )
 
 
 DIFFERENT = {
-    "step_size": 0.3, "score_transform": "rank", "weight_decay": 0.5, "nes_step_size": True,
-    "step_decay": 0.5, "noise_decay": 0.5,
-}  # fmt: skip
+    "step_size": 0.3,
+    "score_transform": "rank",
+    "weight_decay": 0.5,
+    "nes_step_size": True,
+    "step_decay": 0.5,
+    "noise_decay": 0.5,
+}
 
 
 @pytest.mark.parametrize("key", OPTIONAL)
@@ -141,7 +165,9 @@ def test_what_a_strategy_says_it_reads_is_what_makes_a_difference(name, key):
         with pytest.raises(ValueError, match=f"strategy {name} adapts its"):
             make(name, **{key: DIFFERENT[key]})
         return
-    assert torch.equal(result(), result(**{key: DIFFERENT[key]})) == (key not in STRATEGIES[name].reads)
+    assert torch.equal(result(), result(**{key: DIFFERENT[key]})) == (
+        key not in STRATEGIES[name].reads
+    )
 
 
 def test_several_agents_per_candidate():
@@ -150,7 +176,9 @@ def test_several_agents_per_candidate():
     assert len(items) == 2 + 2 * 2 * 3
     assert len({item.agent for item in items}) == len(items)
     seen = {}
-    strategy.estimate = lambda generation, candidates, baseline: seen.update(candidates=candidates, baseline=baseline)
+    strategy.estimate = lambda generation, candidates, baseline: seen.update(
+        candidates=candidates, baseline=baseline
+    )
     strategy.tell(0, torch.arange(14.0))
     assert seen["candidates"].tolist() == [[2, 5], [8, 11]]
     assert seen["baseline"] == 0.5
@@ -169,7 +197,9 @@ def test_all_candidates_of_a_generation_meet_the_same_kinds_of_shared_agents():
     strategy = make("snes", num_grad_evals=1, shared_agents=True)
     for generation in range(4):
         _, items = strategy.ask(generation)
-        assert {item.turn % 2 for item in items if item.sign} == {generation % 2}  # of two kinds, one after the other
+        assert {item.turn % 2 for item in items if item.sign} == {
+            generation % 2
+        }  # of two kinds, one after the other
     alone = [item for item in make("snes", num_grad_evals=1).ask(1)[1] if item.sign]
     assert {item.turn % 2 for item in alone} == {0, 1}
 
@@ -179,4 +209,6 @@ def test_rows_do_not_depend_on_the_shard(name):
     proposal, items = make(name).ask(4)
     whole = proposal.rows(items)
     for part in (items[::3], items[1::3], [Item(-1, 0, 0, 0)]):
-        assert torch.equal(proposal.rows(part), whole[[items.index(item) if item in items else 0 for item in part]])
+        assert torch.equal(
+            proposal.rows(part), whole[[items.index(item) if item in items else 0 for item in part]]
+        )

@@ -14,7 +14,9 @@ def test_inverse_loss_by_hand():
     logits = torch.tensor([[[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]]])
     expected = [[math.log(3), math.log(math.e + 2) - 1]]
     assert inverse_loss(logits, torch.tensor([[2, 0]])).tolist()[0] == pytest.approx(expected[0])
-    assert inverse_loss(torch.tensor([[[1.0, 3.0]]]), torch.tensor([[[0.0, 1.0]]])).tolist() == [[2.5]]
+    assert inverse_loss(torch.tensor([[[1.0, 3.0]]]), torch.tensor([[[0.0, 1.0]]])).tolist() == [
+        [2.5]
+    ]
 
 
 def test_forward_error_is_a_mean_over_features():

@@ -19,7 +19,9 @@ def test_categorical_by_hand():
 def test_categorical_gumbel_sampling_has_the_right_frequencies():
     logits = torch.log(torch.tensor([0.1, 0.2, 0.7]))
     noise = torch.from_numpy(Categorical.draw_noise(np.random.default_rng(0), (40_000, 3)))
-    counts = torch.bincount(Categorical(logits.expand(40_000, 3)).sample(noise), minlength=3) / 40_000
+    counts = (
+        torch.bincount(Categorical(logits.expand(40_000, 3)).sample(noise), minlength=3) / 40_000
+    )
     assert counts.tolist() == pytest.approx([0.1, 0.2, 0.7], abs=0.01)
 
 
@@ -33,7 +35,9 @@ def test_zero_noise_is_greedy():
 def test_gaussian_agrees_with_torch():
     output, action = torch.randn(7, 6), torch.randn(7, 3)
     ours = Gaussian(output)
-    theirs = torch.distributions.Independent(torch.distributions.Normal(output[:, :3].tanh(), ours.log_std.exp()), 1)
+    theirs = torch.distributions.Independent(
+        torch.distributions.Normal(output[:, :3].tanh(), ours.log_std.exp()), 1
+    )
     torch.testing.assert_close(ours.log_prob(action), theirs.log_prob(action))
     torch.testing.assert_close(ours.entropy(), theirs.entropy())
 
@@ -42,7 +46,9 @@ def test_gaussian_samples_have_the_deviation_of_the_clamped_logarithm():
     """Log standard deviations -1, 5 (at most 1/2) and -9 (at least -3), mean tanh(0.3)."""
     gaussian = Gaussian(torch.tensor([0.3, 0.3, 0.3, -1.0, 5.0, -9.0]))
     sample = gaussian.sample(torch.tensor([1.0, 2.0, -1.0]))
-    assert (sample - math.tanh(0.3)).tolist() == pytest.approx([math.exp(-1), 2 * math.exp(0.5), -math.exp(-3)], rel=1e-5)
+    assert (sample - math.tanh(0.3)).tolist() == pytest.approx(
+        [math.exp(-1), 2 * math.exp(0.5), -math.exp(-3)], rel=1e-5
+    )
 
 
 def test_shapes_that_would_broadcast_are_refused():
@@ -53,11 +59,15 @@ def test_shapes_that_would_broadcast_are_refused():
 
 
 def test_a_sample_outside_the_box_is_learned_as_the_action_that_was_executed():
-    """The best actions are at the edge: their fit is narrow and near 1. Fitted to the samples, 1 and beyond, it would be wide."""
+    """The best actions are at the edge: their fit is narrow and near 1. Fitted to the samples, 1
+    and beyond, it would be wide.
+    """
     sample = 1 + torch.rand(500, 1, generator=torch.Generator().manual_seed(0))
     net = torch.nn.Linear(1, 2)
     for parameter in net.parameters():
-        torch.nn.init.zeros_(parameter)  # at random, the deviation may start where it is clamped and has no gradient
+        torch.nn.init.zeros_(
+            parameter
+        )  # at random, the deviation may start where it is clamped and has no gradient
     policy, raw = Policy(net, Gaussian, 1), Policy(copy.deepcopy(net), Gaussian, 1)
     obs = torch.ones(500, 1)
     losses = {
@@ -75,12 +85,23 @@ def test_a_sample_outside_the_box_is_learned_as_the_action_that_was_executed():
     assert narrow.log_std.exp().max() < 0.06
     assert wide.log_std.exp().min() > 0.5
     assert torch.equal(Categorical.executed(torch.tensor([0, 3])), torch.tensor([0, 3]))
-    assert Gaussian.executed(torch.tensor([-1.5, -0.5, 0.25, 1.5])).tolist() == [-1.0, -0.5, 0.25, 1.0]
+    assert Gaussian.executed(torch.tensor([-1.5, -0.5, 0.25, 1.5])).tolist() == [
+        -1.0,
+        -0.5,
+        0.25,
+        1.0,
+    ]
 
 
 def test_a_greedy_actor_takes_the_best_action_whatever_the_noise():
-    values, outputs = torch.tensor([[1.0, 3.0, 3.0], [2.0, 0.0, 1.0]]), torch.tensor([[0.0, 0.5], [2.0, -1.0]])
-    best, squashed = GreedyActor(torch.nn.Identity(), continuous=False), GreedyActor(torch.nn.Identity(), continuous=True)
+    values, outputs = (
+        torch.tensor([[1.0, 3.0, 3.0], [2.0, 0.0, 1.0]]),
+        torch.tensor([[0.0, 0.5], [2.0, -1.0]]),
+    )
+    best, squashed = (
+        GreedyActor(torch.nn.Identity(), continuous=False),
+        GreedyActor(torch.nn.Identity(), continuous=True),
+    )
     noise = torch.from_numpy(best.draw_noise(np.random.default_rng(0), (2, best.noise_size)))
     assert noise.shape == (2, 0)
     assert best.act(values, None, noise).tolist() == [1, 0]  # a tie goes to the lowest index

@@ -5,18 +5,29 @@ import torch
 
 from lightning_rl.functional import evolution as es
 
-# Scores, mean score of the center, and the weights of each transform in order (reference of the earlier code, three digits).
+# Scores, mean score of the center, and the weights of each transform in order (reference of the
+# earlier code, three digits).
 VECTORS = [
-    ([1, 0, 5], 1.0, [[0.2, 0, 1], [0.5, 0, 1], [-0.292, -0.708, 1], [0.2435, 0, 1], *[[0, 0, 1]] * 4]),
+    (
+        [1, 0, 5],
+        1.0,
+        [[0.2, 0, 1], [0.5, 0, 1], [-0.292, -0.708, 1], [0.2435, 0, 1], *[[0, 0, 1]] * 4],
+    ),
     (
         [0.6, 0.9, 0.75, 0.95],
         0.7,
         [
-            [0, 0.857, 0.429, 1], [0, 0.667, 0.333, 1], [-0.520, 0.041, -0.520, 1], [0, 0.369, 0, 1], [0, 0, 0, 1],
-            [0, 0, 0, 1], [0, 0.8, 0.2, 1], [0, 0.4, 0.1, 0.5],
+            [0, 0.857, 0.429, 1],
+            [0, 0.667, 0.333, 1],
+            [-0.520, 0.041, -0.520, 1],
+            [0, 0.369, 0, 1],
+            [0, 0, 0, 1],
+            [0, 0, 0, 1],
+            [0, 0.8, 0.2, 1],
+            [0, 0.4, 0.1, 0.5],
         ],
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("scores", "baseline", "expected"), VECTORS)
@@ -75,14 +86,18 @@ def test_antithetic_gradient_is_that_of_a_linear_function():
 
 
 def test_snes_directions_by_hand():
-    mean, log_std = es.snes_directions(torch.tensor([0.5, -0.5]), torch.tensor([[1.0, 2], [-1, 0]]), torch.tensor([0.1, 0.2]))
+    mean, log_std = es.snes_directions(
+        torch.tensor([0.5, -0.5]), torch.tensor([[1.0, 2], [-1, 0]]), torch.tensor([0.1, 0.2])
+    )
     assert mean.tolist() == pytest.approx([0.1, 0.2])
     assert log_std.tolist() == pytest.approx([0, 0.5 * (0.5 * 3 + 0.5)])
     assert es.snes_std_rate(100) == pytest.approx((3 + math.log(100)) / 50)
 
 
 def test_one_utility_moves_the_log_deviation_by_the_excess_of_its_square():
-    mean, log_std = es.snes_directions(torch.tensor([1.0]), torch.tensor([[2.0, -1, 0]]), torch.ones(3))
+    mean, log_std = es.snes_directions(
+        torch.tensor([1.0]), torch.tensor([[2.0, -1, 0]]), torch.ones(3)
+    )
     assert mean.tolist() == [2.0, -1.0, 0.0]
     assert log_std.tolist() == [1.5, 0.0, -0.5]
 

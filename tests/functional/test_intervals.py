@@ -28,24 +28,36 @@ def test_student_by_hand():
 def test_a_further_run_by_hand():
     """Of 1, 2 and 6: mean 3, variance 7, quantile of two degrees of freedom 9.92484."""
     half = 9.92484 * (7 * (1 + 1 / 3)) ** 0.5
-    assert prediction_interval([1.0, 2.0, 6.0], 0.99) == pytest.approx((3 - half, 3 + half), rel=1e-5)
+    assert prediction_interval([1.0, 2.0, 6.0], 0.99) == pytest.approx(
+        (3 - half, 3 + half), rel=1e-5
+    )
 
 
 def test_one_run_says_nothing_of_seeds():
-    for _, low, high in (mean_interval([3.0]), difference_interval([1.0, 2.0], [3.0]), improvement_interval([1.0], [3.0, 4.0])):
+    for _, low, high in (
+        mean_interval([3.0]),
+        difference_interval([1.0, 2.0], [3.0]),
+        improvement_interval([1.0], [3.0, 4.0]),
+    ):
         assert np.isnan([low, high]).all()
     assert mean_interval([[1.0, 2.0]])[1].shape == (2,)
 
 
 def test_welch_by_hand():
-    """Squared errors 1/3 and 1, so 4/3; degrees of freedom (4/3)^2 / (1/9/2 + 1/1) = 1.6842, quantile 5.1762."""
+    """Squared errors 1/3 and 1, so 4/3; degrees of freedom (4/3)^2 / (1/9/2 + 1/1) = 1.6842,
+    quantile 5.1762.
+    """
     gap, low, high = difference_interval([1.0, 2.0, 3.0], [4.0, 6.0])
-    assert (gap, low, high) == pytest.approx((-3, -3 - 5.1762 * (4 / 3) ** 0.5, -3 + 5.1762 * (4 / 3) ** 0.5), rel=2e-4)
+    assert (gap, low, high) == pytest.approx(
+        (-3, -3 - 5.1762 * (4 / 3) ** 0.5, -3 + 5.1762 * (4 / 3) ** 0.5), rel=2e-4
+    )
     assert difference_interval([5.0, 5.0], [3.0, 3.0]) == (2, 2, 2)
 
 
 def test_the_chance_of_a_difference_is_five_percent_where_its_interval_ends_at_zero():
-    """Means 0 and h of two runs each, squared errors 1 each: two degrees of freedom, quantile 4.30265."""
+    """Means 0 and h of two runs each, squared errors 1 each: two degrees of freedom, quantile
+    4.30265.
+    """
     edge = 4.30265 * 2**0.5
     assert difference_chance([-1.0, 1.0], [edge - 1, edge + 1]) == pytest.approx(0.05, rel=1e-5)
     assert difference_chance([edge - 1, edge + 1], [-1.0, 1.0]) == pytest.approx(0.05, rel=1e-5)
@@ -55,9 +67,17 @@ def test_the_chance_of_a_difference_is_five_percent_where_its_interval_ends_at_z
 
 
 def test_discoveries_by_hand():
-    """Of five, limits 0.01 to 0.05: the third is above its 0.03, but the fourth is at most 0.04, and takes it along."""
+    """Of five, limits 0.01 to 0.05: the third is above its 0.03, but the fourth is at most 0.04,
+    and takes it along.
+    """
     assert discoveries([0.04, 0.9, 0.032, 0.001, 0.02]).tolist() == [True, False, True, True, True]
-    assert discoveries([0.041, 0.9, 0.032, 0.001, 0.02]).tolist() == [False, False, False, True, True]
+    assert discoveries([0.041, 0.9, 0.032, 0.001, 0.02]).tolist() == [
+        False,
+        False,
+        False,
+        True,
+        True,
+    ]
     assert discoveries([0.03, float("nan"), 0.04]).tolist() == [False, False, False]
     assert discoveries([0.03, 0.04]).tolist() == [True, True]
 
@@ -80,14 +100,17 @@ def test_improvement_by_hand():
     assert 0.3 < low < 0.4  # three wins of three leave much open
     turned = improvement_interval([1.0, 2.0, 3.0], [4.0, 5.0, 6.0])
     assert turned == pytest.approx((0, 0, 1 - low))
-    # three and two runs: the end is so many standard errors from 1, the quantile of three degrees of freedom
+    # three and two runs: the end is so many standard errors from 1, the quantile of three degrees
+    # of freedom
     _, low, _ = improvement_interval([4.0, 5.0, 6.0], [1.0, 2.0])
     variance = low * (1 - low) * (1 + 1.5 * ((1 - low) / (2 - low) + low / (1 + low))) / 6
     assert 1 - low == pytest.approx(3.18245 * variance**0.5, abs=2e-4)
 
 
 def test_a_mean_of_intervals_adds_distances_as_squares():
-    found = mean_of_intervals([tuple(map(np.asarray, ends)) for ends in ((1.0, -2.0, 13.0), (3.0, -1.0, 8.0))])
+    found = mean_of_intervals(
+        [tuple(map(np.asarray, ends)) for ends in ((1.0, -2.0, 13.0), (3.0, -1.0, 8.0))]
+    )
     assert found == (2, 2 - 5 / 2, 2 + 13 / 2)
 
 
@@ -99,12 +122,13 @@ _DRAWS = {  # (draw, true mean)
     "normal": (lambda g, size: g.normal(size=size), 0.0),
     "mildly skewed (gamma, skewness 1)": (lambda g, size: -g.gamma(4.0, size=size), -4.0),
     "one seed in five fails, by four standard deviations": (
-        lambda g, size: g.normal(size=size) - 4 * (g.random(size) < 0.2), -0.8,
+        lambda g, size: g.normal(size=size) - 4 * (g.random(size) < 0.2),
+        -0.8,
     ),
     "very skewed (exponential, skewness 2)": (lambda g, size: g.exponential(size=size), 1.0),
     "all alike, but one seed in five fails": (lambda g, size: -1.0 * (g.random(size) < 0.2), -0.2),
     "all alike, but one seed in ten fails": (lambda g, size: -1.0 * (g.random(size) < 0.1), -0.1),
-}  # fmt: skip
+}
 _PROMISED = list(_DRAWS)[:2]  # at least 93 %
 
 

@@ -1,7 +1,7 @@
 """The losses against the published fixture (float64, 1e-9) and the properties that define them.
 
-``data_files/pg_fixture.npz``: 450 steps of four episodes, with action scores and state values; ``pg_expected.json``: its
-values, and those that the course notebook prints, asserted there to 1e-3.
+``data_files/pg_fixture.npz``: 450 steps of four episodes, with action scores and state values;
+``pg_expected.json``: its values, and those that the course notebook prints, asserted there to 1e-3.
 """
 
 import json
@@ -21,7 +21,7 @@ from lightning_rl.functional.policy_gradient import (
     reinforce_loss,
     time_step_baseline,
     value_loss,
-)  # fmt: skip
+)
 from lightning_rl.functional.returns import discounted_returns, lambda_returns
 
 DATA = ROOT / "tests" / "data_files"
@@ -39,7 +39,11 @@ class Steps:
 
         self.scores = to("action_scores").to(dtype).requires_grad_()
         self.value = to(f"state_values_{values}").squeeze(-1).to(dtype).requires_grad_()
-        self.action, self.q, self.reward = to("actions"), to("q_vals").to(dtype), to("rewards").to(dtype)
+        self.action, self.q, self.reward = (
+            to("actions"),
+            to("q_vals").to(dtype),
+            to("rewards").to(dtype),
+        )
         self.last = to("terminated") | to("truncated")
         self.dist = Categorical(self.scores)
         self.log_prob = self.dist.log_prob(self.action)
@@ -72,16 +76,22 @@ def losses(s: Steps, values: Steps) -> dict[str, torch.Tensor]:
         "aac_varied_mse": value_loss(s.value, s.q, 1.0),
         "aac_varied_adv_m": (s.q - s.value).mean(),
         "aac_varied_total_delta0.5": policy["varied"] + value_loss(s.value, s.q, 0.5),
-        "aac_varied_total_delta0.5_beta0.7": policy["varied"] + value_loss(s.value, s.q, 0.5) + s.entropy_loss(0.7),
+        "aac_varied_total_delta0.5_beta0.7": policy["varied"]
+        + value_loss(s.value, s.q, 0.5)
+        + s.entropy_loss(0.7),
         "bpg_normalised_population_std": reinforce_loss(s.log_prob, normalised(s.q)),
     }
 
 
-@pytest.mark.parametrize(("dtype", "rel", "absolute"), [(torch.float64, 1e-9, 0.0), (torch.float32, 1e-4, 1e-5)])
+@pytest.mark.parametrize(
+    ("dtype", "rel", "absolute"), [(torch.float64, 1e-9, 0.0), (torch.float32, 1e-4, 1e-5)]
+)
 def test_published_fixture(dtype, rel, absolute):
     found = losses(Steps(dtype), Steps(dtype))
     for name, loss in found.items():
-        assert float(loss.detach()) == pytest.approx(EXPECTED["pg_fixture"][name], rel=rel, abs=absolute), name
+        assert float(loss.detach()) == pytest.approx(
+            EXPECTED["pg_fixture"][name], rel=rel, abs=absolute
+        ), name
 
 
 def test_numbers_that_the_notebook_prints():
@@ -97,12 +107,16 @@ def test_gradients_with_respect_to_scores():
         "vpg": lambda s: reinforce_loss(s.log_prob, s.q),
         "bpg": lambda s: reinforce_loss(s.log_prob, s.q - batch_baseline(s.q, s.last)),
         "entropy_beta1": lambda s: s.entropy_loss(1.0),
-        "aac_varied": lambda s: reinforce_loss(s.log_prob, s.q - s.value) + value_loss(s.value, s.q, 0.5),
+        "aac_varied": lambda s: (
+            reinforce_loss(s.log_prob, s.q - s.value) + value_loss(s.value, s.q, 0.5)
+        ),
     }.items():
         s = Steps()
         loss(s).backward()
         expected = FIXTURE[f"grad_{name}_scores"]
-        np.testing.assert_allclose(s.scores.grad.numpy(), expected, rtol=1e-9, atol=1e-12, err_msg=name)
+        np.testing.assert_allclose(
+            s.scores.grad.numpy(), expected, rtol=1e-9, atol=1e-12, err_msg=name
+        )
         norm = EXPECTED["pg_fixture"][f"l2norm_grad_{name}_scores"]
         assert float(s.scores.grad.norm()) == pytest.approx(norm, rel=1e-9)
 
@@ -110,7 +124,9 @@ def test_gradients_with_respect_to_scores():
 def test_gradient_with_respect_to_values():
     s = Steps()
     value_loss(s.value, s.q, 0.5).backward()
-    np.testing.assert_allclose(s.value.grad.numpy(), FIXTURE["grad_aac_varied_values_delta0.5"][:, 0], rtol=1e-9)
+    np.testing.assert_allclose(
+        s.value.grad.numpy(), FIXTURE["grad_aac_varied_values_delta0.5"][:, 0], rtol=1e-9
+    )
     s = Steps()
     reinforce_loss(s.log_prob, s.q - s.value).backward()
     assert s.value.grad is None  # the policy term does not drive the critic
@@ -120,7 +136,9 @@ def test_no_gradient_flows_into_a_target():
     s = Steps()
     target = s.value * 2
     value_loss(s.value, target, 0.5).backward()
-    torch.testing.assert_close(s.value.grad, (s.value - target).detach() / len(target))  # 2 * 0.5 / B times the error
+    torch.testing.assert_close(
+        s.value.grad, (s.value - target).detach() / len(target)
+    )  # 2 * 0.5 / B times the error
 
 
 def test_discounted_returns_of_the_fixture():
@@ -149,7 +167,9 @@ def test_hand_worked_returns_and_losses():
     dist = Categorical(torch.zeros(5, 4, dtype=torch.float64))
     log_prob = dist.log_prob(torch.tensor([0, 3, 1, 2, 2]))
     assert float(reinforce_loss(log_prob, q)) == pytest.approx(1.9 * LN4)
-    assert float(reinforce_loss(log_prob, q - batch_baseline(q, last))) == pytest.approx(0.0, abs=1e-12)
+    assert float(reinforce_loss(log_prob, q - batch_baseline(q, last))) == pytest.approx(
+        0.0, abs=1e-12
+    )
     assert float(entropy_loss(dist.entropy(), LN4, 0.7)) == pytest.approx(-0.7)
     alone = Categorical(torch.zeros(5, 1))
     assert float(entropy_loss(alone.entropy(), Categorical.max_entropy(1), 0.7)) == 0.0
@@ -158,7 +178,9 @@ def test_hand_worked_returns_and_losses():
     assert float(value_loss(value, q, 1.0)) == pytest.approx(1.24)
 
 
-@pytest.mark.parametrize(("name", "truncated"), [("gae_all_terminated", False), ("gae_last_truncated", True)])
+@pytest.mark.parametrize(
+    ("name", "truncated"), [("gae_all_terminated", False), ("gae_last_truncated", True)]
+)
 def test_generalised_advantages_of_the_fixture(name, truncated):
     s = Steps()
     value = s.value.detach()
@@ -167,21 +189,28 @@ def test_generalised_advantages_of_the_fixture(name, truncated):
     discount = float(FIXTURE["gamma"]) * (~terminated).double()
     final = torch.full((4,), 10.0, dtype=torch.float64)
     following = next_values(value, final, s.last)
-    advantage = lambda_returns(s.reward, discount, following, s.last, float(FIXTURE["gae_lambda"])) - value
+    advantage = (
+        lambda_returns(s.reward, discount, following, s.last, float(FIXTURE["gae_lambda"])) - value
+    )
     np.testing.assert_allclose(advantage.numpy(), FIXTURE[name], rtol=1e-9, atol=1e-10)
     for place, index in (("first", 0), ("at_index_340", 340), ("last", -1)):
-        assert float(advantage[index]) == pytest.approx(EXPECTED["pg_fixture"][f"{name}_{place}"], rel=1e-9)
+        assert float(advantage[index]) == pytest.approx(
+            EXPECTED["pg_fixture"][f"{name}_{place}"], rel=1e-9
+        )
 
 
 def test_with_lambda_one_and_no_truncation_the_advantage_is_the_return_minus_the_value():
     s = Steps()
     discount = float(FIXTURE["gamma"]) * (~s.last).double()
     following = next_values(s.value.detach(), torch.full((4,), 1e6, dtype=torch.float64), s.last)
-    torch.testing.assert_close(lambda_returns(s.reward, discount, following, s.last, 1.0), s.q, rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(
+        lambda_returns(s.reward, discount, following, s.last, 1.0), s.q, rtol=1e-9, atol=1e-12
+    )
 
 
 def test_time_step_baseline_by_hand():
-    # Episodes of 3, 1 and 2 steps: time 0 has (6, 3, 9), time 1 has (3, ended, 12), time 2 has (30, ended, ended).
+    # Episodes of 3, 1 and 2 steps: time 0 has (6, 3, 9), time 1 has (3, ended, 12), time 2 has (30,
+    # ended, ended).
     returns = torch.tensor([6.0, 3.0, 30.0, 3.0, 9.0, 12.0])
     last = torch.tensor([False, False, True, True, False, True])
     assert time_step_baseline(returns, last).tolist() == [6.0, 5.0, 10.0, 6.0, 6.0, 5.0]
@@ -191,10 +220,15 @@ def test_time_step_baseline_by_hand():
 
 
 def test_a_time_step_baseline_leaves_the_expected_gradient_alone():
-    """Two-step episodes, random actions that do not matter for the later return: the mean weight of each action is 0."""
+    """Two-step episodes, random actions that do not matter for the later return: the mean weight
+    of each action is 0.
+    """
     rng = torch.Generator().manual_seed(0)
     episodes = 20_000
-    returns = torch.rand(2 * episodes, generator=rng, dtype=torch.float64) + torch.tensor([5.0, 1.0]).repeat(episodes).double()
+    returns = (
+        torch.rand(2 * episodes, generator=rng, dtype=torch.float64)
+        + torch.tensor([5.0, 1.0]).repeat(episodes).double()
+    )
     last = torch.tensor([False, True]).repeat(episodes)
     weight = returns - time_step_baseline(returns, last)
     action = torch.randint(2, (2 * episodes,), generator=rng)
@@ -209,7 +243,9 @@ def test_next_values_by_hand():
     last = torch.tensor([False, True, False, False, True])
     assert next_values(value, final, last).tolist() == [2.0, 20.0, 4.0, 5.0, 50.0]
     assert value.tolist() == [1.0, 2.0, 3.0, 4.0, 5.0]
-    with pytest.raises(ValueError, match=r"final_value must have shape \[2\], one per episode, got \(2, 1\)"):
+    with pytest.raises(
+        ValueError, match=r"final_value must have shape \[2\], one per episode, got \(2, 1\)"
+    ):
         next_values(value, final[:, None], last)
 
 
@@ -218,14 +254,20 @@ def test_uniform_scores():
     dist = Categorical(torch.zeros_like(s.scores))
     log_prob = dist.log_prob(s.action)
     assert float(reinforce_loss(log_prob, s.q)) == pytest.approx(LN4 * float(s.q.mean()))
-    assert float(reinforce_loss(log_prob, s.q - batch_baseline(s.q, s.last))) == pytest.approx(0.0, abs=1e-9)
+    assert float(reinforce_loss(log_prob, s.q - batch_baseline(s.q, s.last))) == pytest.approx(
+        0.0, abs=1e-9
+    )
     assert float(entropy_loss(dist.entropy(), LN4, 0.3)) == pytest.approx(-0.3)
 
 
 def test_one_hot_scores_stay_finite():
-    scores = (1e4 * torch.nn.functional.one_hot(torch.tensor([0, 1, 2, 3]), 4).float() - 5e3).requires_grad_()
+    scores = (
+        1e4 * torch.nn.functional.one_hot(torch.tensor([0, 1, 2, 3]), 4).float() - 5e3
+    ).requires_grad_()
     dist = Categorical(scores)
-    loss = entropy_loss(dist.entropy(), LN4, 1.0) + reinforce_loss(dist.log_prob(torch.tensor([1, 1, 1, 1])), torch.ones(4))
+    loss = entropy_loss(dist.entropy(), LN4, 1.0) + reinforce_loss(
+        dist.log_prob(torch.tensor([1, 1, 1, 1])), torch.ones(4)
+    )
     loss.backward()
     assert float(entropy_loss(dist.entropy(), LN4, 1.0).detach()) == pytest.approx(0.0, abs=1e-6)
     assert loss.isfinite()
@@ -242,7 +284,9 @@ def test_a_constant_added_to_the_scores_changes_nothing():
 def test_a_constant_added_to_the_returns():
     s, c = Steps(), 37.0
     moved = s.q + c
-    before, after = (reinforce_loss(s.log_prob, q - batch_baseline(q, s.last)) for q in (s.q, moved))
+    before, after = (
+        reinforce_loss(s.log_prob, q - batch_baseline(q, s.last)) for q in (s.q, moved)
+    )
     torch.testing.assert_close(before, after)
     shift = reinforce_loss(s.log_prob, moved) - reinforce_loss(s.log_prob, s.q)
     torch.testing.assert_close(shift, -c * s.log_prob.mean())
@@ -254,7 +298,8 @@ def test_actor_critic_special_values():
     assert float(value_loss(s.q.clone(), s.q, 0.7)) == 0.0
     constant = torch.full_like(s.q, float(s.q.mean()))
     torch.testing.assert_close(
-        reinforce_loss(s.log_prob, s.q - constant), reinforce_loss(s.log_prob, s.q - batch_baseline(s.q, s.last))
+        reinforce_loss(s.log_prob, s.q - constant),
+        reinforce_loss(s.log_prob, s.q - batch_baseline(s.q, s.last)),
     )
 
 
@@ -270,8 +315,12 @@ def test_permuting_the_steps_changes_no_loss():
     s = Steps()
     order = torch.randperm(450, generator=torch.Generator().manual_seed(0))
     for weight in (s.q, s.q - batch_baseline(s.q, s.last), normalised(s.q)):
-        torch.testing.assert_close(reinforce_loss(s.log_prob[order], weight[order]), reinforce_loss(s.log_prob, weight))
-    torch.testing.assert_close(value_loss(s.value[order], s.q[order], 0.5), value_loss(s.value, s.q, 0.5))
+        torch.testing.assert_close(
+            reinforce_loss(s.log_prob[order], weight[order]), reinforce_loss(s.log_prob, weight)
+        )
+    torch.testing.assert_close(
+        value_loss(s.value[order], s.q[order], 0.5), value_loss(s.value, s.q, 0.5)
+    )
 
 
 def test_columns_are_refused():
@@ -285,6 +334,8 @@ def test_columns_are_refused():
 
 
 def test_max_entropy_is_reached_and_not_passed():
-    assert float(Categorical(torch.zeros(1, 6)).entropy()) == pytest.approx(Categorical.max_entropy(6))
+    assert float(Categorical(torch.zeros(1, 6)).entropy()) == pytest.approx(
+        Categorical.max_entropy(6)
+    )
     wide = Gaussian(torch.tensor([[0.0, 0.0, 9.0, 9.0]]))
     assert float(wide.entropy()) == pytest.approx(Gaussian.max_entropy(2))

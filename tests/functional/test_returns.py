@@ -13,7 +13,9 @@ def test_returns_to_go_by_hand():
 def test_segment_return_is_a_difference():
     episode = make_episode(np.random.default_rng(0).normal(size=50).tolist())
     for start, end in ((0, 50), (3, 17), (49, 50)):
-        assert episode.to_go[start] - episode.to_go[end] == pytest.approx(episode.reward[start:end].sum(), abs=1e-5)
+        assert episode.to_go[start] - episode.to_go[end] == pytest.approx(
+            episode.reward[start:end].sum(), abs=1e-5
+        )
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 8, 37, 1000])
@@ -32,11 +34,18 @@ def test_lambda_returns_hand_worked():
     discount = torch.tensor([0.5, 0.5, 0.5, 0.0])
     next_value = torch.tensor([10.0, 4.0, 6.0, 1e6])
     last = torch.tensor([False, True, False, True])
-    # lambda 0.8: G1 = 2 + .5*4 = 4; G0 = 1 + .5*(.2*10 + .8*4) = 3.6; G3 = 5; G2 = 3 + .5*(.2*6 + .8*5) = 5.6
-    torch.testing.assert_close(lambda_returns(reward, discount, next_value, last, 0.8), torch.tensor([3.6, 4.0, 5.6, 5.0]))
+    # lambda 0.8: G1 = 2 + .5*4 = 4; G0 = 1 + .5*(.2*10 + .8*4) = 3.6; G3 = 5; G2 = 3 + .5*(.2*6 +
+    # .8*5) = 5.6
+    torch.testing.assert_close(
+        lambda_returns(reward, discount, next_value, last, 0.8), torch.tensor([3.6, 4.0, 5.6, 5.0])
+    )
     # lambda 1: the discounted sum, bootstrapped where truncated; lambda 0: one step
-    torch.testing.assert_close(lambda_returns(reward, discount, next_value, last, 1.0), torch.tensor([3.0, 4.0, 5.5, 5.0]))
-    torch.testing.assert_close(lambda_returns(reward, discount, next_value, last, 0.0), torch.tensor([6.0, 4.0, 6.0, 5.0]))
+    torch.testing.assert_close(
+        lambda_returns(reward, discount, next_value, last, 1.0), torch.tensor([3.0, 4.0, 5.5, 5.0])
+    )
+    torch.testing.assert_close(
+        lambda_returns(reward, discount, next_value, last, 0.0), torch.tensor([6.0, 4.0, 6.0, 5.0])
+    )
 
 
 def test_column_values_do_not_broadcast_against_flat_rewards():

@@ -7,11 +7,18 @@ GAMMA, REWARD, INFO = 0.5, torch.tensor([3.0]), torch.tensor([[100.0]])
 OBS, NEXT = torch.tensor([[10.0]]), torch.tensor([[20.0]])
 # What the table of the reference gives with phi = the sum of what the network sees.
 TABLE = {
-    "native": 3, "exclusive_potential": 0.5 * 20 - 10, "additive_potential": 3 + 0.5 * 20 - 10,
-    "exclusive_potential_info": 0.5 * 120 - 110, "additive_potential_info": 3 + 0.5 * 120 - 110,
-    "exclusive": 20, "additive": 23, "exclusive_info": 120, "additive_info": 123,
-    "exclusive_weighted_info": 100, "additive_weighted_info": 103,
-}  # fmt: skip
+    "native": 3,
+    "exclusive_potential": 0.5 * 20 - 10,
+    "additive_potential": 3 + 0.5 * 20 - 10,
+    "exclusive_potential_info": 0.5 * 120 - 110,
+    "additive_potential_info": 3 + 0.5 * 120 - 110,
+    "exclusive": 20,
+    "additive": 23,
+    "exclusive_info": 120,
+    "additive_info": 123,
+    "exclusive_weighted_info": 100,
+    "additive_weighted_info": 103,
+}
 
 
 @pytest.mark.parametrize("name", REWARD_FORMS)

@@ -6,7 +6,9 @@ from lightning_rl.functional.statistics import interquartile_mean, sampling_floo
 
 def test_by_hand():
     stats = summarise([1, 2, 3, 4, 5, 6, 7, 108])
-    assert stats == pytest.approx({"mean": 17.0, "sd": 1356.0**0.5, "median": 4.5, "iqm": 4.5, "min": 1.0, "max": 108.0})
+    assert stats == pytest.approx(
+        {"mean": 17.0, "sd": 1356.0**0.5, "median": 4.5, "iqm": 4.5, "min": 1.0, "max": 108.0}
+    )
 
 
 def test_iqm_is_the_trimmed_mean_where_quarters_are_whole():
@@ -21,7 +23,9 @@ def test_iqm_weighs_values_on_the_cut():
 
 
 def test_what_chance_leaves_of_an_error_is_the_mean_distance_of_a_normal_mean():
-    """sqrt(2 / pi) = 0.79788 standard deviations of a mean: of 10 / sqrt(25) = 2, and of 30 / sqrt(100) = 3."""
+    """sqrt(2 / pi) = 0.79788 standard deviations of a mean: of 10 / sqrt(25) = 2, and of 30 /
+    sqrt(100) = 3.
+    """
     assert sampling_floor([10.0, 30.0], [25, 100]) == pytest.approx(0.79788 * 2.5, rel=1e-5)
     assert sampling_floor([10.0, 20.0], 25) == pytest.approx(0.79788 * 3, rel=1e-5)
 

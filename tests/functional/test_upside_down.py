@@ -44,7 +44,12 @@ def test_range_is_capped_and_survives_equal_returns():
 
 
 def test_drawn_commands_fill_the_range():
-    drawn = draw_targets(Target(10.0, 20.0, 0.0, 15.0), 1.0, NOISES["range"](np.random.default_rng(0), 2000), limited=False)
+    drawn = draw_targets(
+        Target(10.0, 20.0, 0.0, 15.0),
+        1.0,
+        NOISES["range"](np.random.default_rng(0), 2000),
+        limited=False,
+    )
     assert drawn.shape == (2000,)
     assert 10.0 <= drawn.min() < 10.1
     assert 29.9 < drawn.max() <= 30.0
@@ -65,12 +70,16 @@ def test_a_discounted_return_without_a_horizon_by_hand():
 
 def test_the_guidance_of_a_command_stays():
     reward = np.array([2.0], dtype=np.float32)
-    assert next_command(np.array([[10.0, 5.0, 0.5]]), reward, 1.0, 99.0).tolist() == [[8.0, 4.0, 0.5]]
+    assert next_command(np.array([[10.0, 5.0, 0.5]]), reward, 1.0, 99.0).tolist() == [
+        [8.0, 4.0, 0.5]
+    ]
     assert next_command(np.array([[10.0, 5.0]]), reward, 1.0, 99.0, size=1).tolist() == [[8.0, 5.0]]
 
 
 def test_what_is_left_to_pay_may_be_less_than_the_best_episode_costs():
-    """A corridor of four steps at -1 each: asked for -4, three are left after the first, and in the end none."""
+    """A corridor of four steps at -1 each: asked for -4, three are left after the first, and in
+    the end none.
+    """
     asked = np.array([[-4.0, 4.0], [-1.0, 1.0], [-0.5, 1.0], [-30.0, 20.0]])
     after = next_command(asked, np.full(4, -1.0), gamma=1.0, max_return=-4.0)
     assert after.tolist() == [[-3.0, 3.0], [0.0, 1.0], [0.0, 1.0], [-29.0, 19.0]]
@@ -106,7 +115,9 @@ def test_weights_hand_worked():
 def test_weights_do_not_see_scale_and_offset_and_have_mean_one():
     x = labels()
     weight = exponential_weights(standardise(x, 5.0), 1.0, 20.0)
-    torch.testing.assert_close(weight, exponential_weights(standardise(300 * x - 50, 5.0), 1.0, 20.0), rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(
+        weight, exponential_weights(standardise(300 * x - 50, 5.0), 1.0, 20.0), rtol=1e-3, atol=1e-3
+    )
     assert float(weight.mean()) == pytest.approx(1)
     assert (weight[x.argsort()].diff() >= 0).all()
 
@@ -127,7 +138,9 @@ def test_constant_labels_are_harmless(value):
 
 def test_standardise_hand_worked():
     z = standardise(torch.tensor([0.0, 0.0, 0.0, 100.0]), 1.5)
-    torch.testing.assert_close(z, torch.tensor([-0.5774, -0.5774, -0.5774, 1.5]), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(
+        z, torch.tensor([-0.5774, -0.5774, -0.5774, 1.5]), rtol=1e-4, atol=1e-4
+    )
 
 
 def test_shares_hand_worked():
@@ -138,7 +151,9 @@ def test_shares_hand_worked():
 
 def test_explained_variance_hand_worked():
     target = torch.tensor([0.0, 2.0, 4.0])
-    assert float(explained_variance(target + 3, target)) == pytest.approx(1)  # an offset is no variance
+    assert float(explained_variance(target + 3, target)) == pytest.approx(
+        1
+    )  # an offset is no variance
     assert float(explained_variance(torch.zeros(3), target)) == pytest.approx(0)
     assert float(explained_variance(-target, target)) == pytest.approx(-3)
     assert float(explained_variance(torch.ones(3), torch.ones(3))) == 1  # nothing varies
@@ -171,7 +186,9 @@ def test_quantile_and_max_hand_worked():
     assert quantile_target(z, 0.8) == Target(8.0, pytest.approx(math.sqrt(2 / 3)), 0.0, 10.0)
     assert max_target(z) == Target(10.0, pytest.approx(math.sqrt(10)), 0.0, 10.0)
     minibatches = torch.tensor([[0.0, 4.0, 8.0], [1.0, 1.0, 10.0]])
-    assert max_target(minibatches) == Target(10.0, pytest.approx(math.sqrt(18)), 0.0, 10.0)  # of the second alone
+    assert max_target(minibatches) == Target(
+        10.0, pytest.approx(math.sqrt(18)), 0.0, 10.0
+    )  # of the second alone
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -193,7 +210,14 @@ def test_draws_hand_worked():
 
 def test_rank_correlation_is_spearmans_and_says_nothing_of_what_does_not_vary():
     rng = np.random.default_rng(0)
-    asked, obtained = np.repeat([-2.0, 0.5, 3.0], 10), rng.integers(0, 12, 30).astype(float)  # ties in both
+    asked, obtained = (
+        np.repeat([-2.0, 0.5, 3.0], 10),
+        rng.integers(0, 12, 30).astype(float),
+    )  # ties in both
     assert rank_correlation(asked, obtained) == pytest.approx(spearmanr(asked, obtained).statistic)
     assert rank_correlation(np.arange(5), np.exp(np.arange(5))) == pytest.approx(1.0)
-    assert rank_correlation(np.ones(5), np.arange(5)) == rank_correlation(np.arange(5), np.ones(5)) == 0.0
+    assert (
+        rank_correlation(np.ones(5), np.arange(5))
+        == rank_correlation(np.arange(5), np.ones(5))
+        == 0.0
+    )

@@ -26,20 +26,30 @@ def test_targets_by_hand():
     assert q_learning_target(R, D, Q).tolist() == [1 + 0.5 * 4, 2]
     assert sarsa_target(R, D, Q, torch.tensor([0, 0])).tolist() == [1 + 0.5 * 3, 2]
     # the online values choose action 1 and 0, the target values say what these are worth
-    assert double_q_target(R, torch.tensor([0.5, 0.5]), Q, torch.tensor([[9.0, 2.0], [4.0, 8.0]])).tolist() == [2, 4]
-    assert twin_target(R[None], D[None], torch.tensor([[[6.0, 1.0], [4.0, 2.0]]])).tolist() == [[1 + 0.5 * 4, 2]]
+    assert double_q_target(
+        R, torch.tensor([0.5, 0.5]), Q, torch.tensor([[9.0, 2.0], [4.0, 8.0]])
+    ).tolist() == [2, 4]
+    assert twin_target(R[None], D[None], torch.tensor([[[6.0, 1.0], [4.0, 2.0]]])).tolist() == [
+        [1 + 0.5 * 4, 2]
+    ]
 
 
 def test_dueling_mean_is_per_sample():
     value, advantage = torch.tensor([[[1.0], [2.0]]]), torch.tensor([[[1.0, 3.0], [0.0, 8.0]]])
     assert dueling_q(value, advantage).tolist() == [[[0, 2], [-2, 6]]]
-    assert dueling_q_over_batch(value, advantage).tolist() == [[[-1, 1], [-1, 7]]]  # mean 3 over the batch
-    assert torch.equal(dueling_q(value, advantage)[:, :1], dueling_q(value[:, :1], advantage[:, :1]))
+    assert dueling_q_over_batch(value, advantage).tolist() == [
+        [[-1, 1], [-1, 7]]
+    ]  # mean 3 over the batch
+    assert torch.equal(
+        dueling_q(value, advantage)[:, :1], dueling_q(value[:, :1], advantage[:, :1])
+    )
 
 
 def test_squared_error_with_padding():
     weight = torch.tensor([[0.5, 0.5, 0.0]])
-    assert weighted_squared_error(torch.tensor([[1.0, 2.0, 9.0]]), torch.tensor([[0.0, 4.0, 0.0]]), weight).tolist() == [2.5]
+    assert weighted_squared_error(
+        torch.tensor([[1.0, 2.0, 9.0]]), torch.tensor([[0.0, 4.0, 0.0]]), weight
+    ).tolist() == [2.5]
     with pytest.raises(ValueError, match="does not fit"):
         weighted_squared_error(torch.zeros(2, 3), torch.zeros(2, 1), weight)
 
@@ -58,14 +68,22 @@ def test_epsilon_schedule_is_the_iterated_one():
 def test_epsilon_greedy_by_hand():
     q = torch.tensor([[1.0, 1.0, 0.0], [0.0, 1.0, 2.0], [0.0, 1.0, 2.0]])
     noise = torch.tensor([[0.5, 0.99], [0.05, 0.4], [0.05, 0.999999]])
-    assert epsilon_greedy(q, torch.full((3,), 0.1), noise).tolist() == [0, 1, 2]  # a tie goes to the lowest index
+    assert epsilon_greedy(q, torch.full((3,), 0.1), noise).tolist() == [
+        0,
+        1,
+        2,
+    ]  # a tie goes to the lowest index
     noise = torch.rand(30_000, 2)
-    actions = epsilon_greedy(torch.tensor([0.0, 1.0, 0.0]).expand(30_000, 3), torch.full((30_000,), 0.3), noise)
+    actions = epsilon_greedy(
+        torch.tensor([0.0, 1.0, 0.0]).expand(30_000, 3), torch.full((30_000,), 0.3), noise
+    )
     assert torch.bincount(actions).tolist() == pytest.approx([3000, 24_000, 3000], rel=0.07)
 
 
 def test_smoothing_noise_is_clipped():
-    assert smoothing_noise(torch.tensor([-9.0, 1.0, 9.0]), 0.2, 0.5).tolist() == pytest.approx([-0.5, 0.2, 0.5])
+    assert smoothing_noise(torch.tensor([-9.0, 1.0, 9.0]), 0.2, 0.5).tolist() == pytest.approx(
+        [-0.5, 0.2, 0.5]
+    )
 
 
 def test_gumbel_softmax_by_hand_and_in_frequency():
@@ -93,4 +111,6 @@ def test_hard_samples_have_the_gradient_of_soft_ones():
 
 
 def test_annealing():
-    assert annealed(torch.tensor([0, 1000, 2000, 9000]), 1.0, 0.05, 2000).tolist() == pytest.approx([1, 0.525, 0.05, 0.05])
+    assert annealed(torch.tensor([0, 1000, 2000, 9000]), 1.0, 0.05, 2000).tolist() == pytest.approx(
+        [1, 0.525, 0.05, 0.05]
+    )

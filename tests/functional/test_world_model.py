@@ -18,7 +18,7 @@ from lightning_rl.functional.world_model import (
     imagined_weights,
     reward_loss,
     softmax_pullback,
-)  # fmt: skip
+)
 
 
 def close(a, b, tolerance=1e-6):
@@ -54,14 +54,20 @@ def test_bits_loss_sums_over_the_bits():
 
 
 def test_categorical_kl():
-    """p = (1/2, 1/2), q = (1/4, 3/4): ln(2)/2 + ln(2/3)/2 = 0.1438410; two such variables twice that."""
+    """p = (1/2, 1/2), q = (1/4, 3/4): ln(2)/2 + ln(2/3)/2 = 0.1438410; two such variables twice
+    that.
+    """
     p, q = tensor([0.5, 0.5]).log(), tensor([0.25, 0.75]).log()
     close(categorical_kl(p[None], q[None])[0], 0.1438410)
-    close(categorical_kl(p.expand(2, 2), q.expand(2, 2) + 5)[0], 0.2876821)  # logits are free up to a constant
+    close(
+        categorical_kl(p.expand(2, 2), q.expand(2, 2) + 5)[0], 0.2876821
+    )  # logits are free up to a constant
     close(categorical_kl(q[None], q[None])[0], 0.0)
     p, q = torch.randn(5, 2, 3), torch.randn(5, 2, 3)
     _, *found = categorical_kl(p, q)
-    for slope, expected in zip(found, slopes(lambda p, q: categorical_kl(p, q)[0], p, q), strict=True):
+    for slope, expected in zip(
+        found, slopes(lambda p, q: categorical_kl(p, q)[0], p, q), strict=True
+    ):
         close(slope, expected)
 
 
@@ -95,7 +101,11 @@ def test_categorical_sample_inverts_the_distribution():
 
 def test_a_class_without_probability_is_never_sampled():
     logits = tensor([-math.inf, 0.0, -math.inf])
-    assert categorical_sample(logits.expand(3, 3), tensor([0.0, 0.5, 0.9999999])).tolist() == [1, 1, 1]
+    assert categorical_sample(logits.expand(3, 3), tensor([0.0, 0.5, 0.9999999])).tolist() == [
+        1,
+        1,
+        1,
+    ]
 
 
 def test_bits_are_sampled_by_their_probability_or_compatibly_by_their_logit():
@@ -107,11 +117,19 @@ def test_bits_are_sampled_by_their_probability_or_compatibly_by_their_logit():
 
 def test_imagined_weights():
     close(imagined_weights(tensor([0.5, 0.2, 0.9])), [1.0, 0.5, 0.1])
-    close(imagined_weights(tensor([[1.0, 0.0, 1.0, 1.0]])), [[1.0, 1.0, 0.0, 0.0]])  # the second step terminates
+    close(
+        imagined_weights(tensor([[1.0, 0.0, 1.0, 1.0]])), [[1.0, 1.0, 0.0, 0.0]]
+    )  # the second step terminates
 
 
-@pytest.mark.parametrize(("name", "at_zero", "at_two"), [("softplus", math.log(2), 2.1269280), ("sigmoid", 0.5, 0.8807971),
-                                                        ("sigmoid2", 1.0, 1.4621172)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "at_zero", "at_two"),
+    [
+        ("softplus", math.log(2), 2.1269280),
+        ("sigmoid", 0.5, 0.8807971),
+        ("sigmoid2", 1.0, 1.4621172),
+    ],
+)
 def test_standard_deviations(name, at_zero, at_two):
     value, slope = STD_FUNCTIONS[name](tensor([0.0, 2.0]))
     close(value, [at_zero, at_two])

@@ -1,4 +1,5 @@
-"""Hostile command lines: whatever is typed ends with exit code 0, or 2 and one line; nothing hangs, and no file is touched.
+"""Hostile command lines: whatever is typed ends with exit code 0, or 2 and one line; nothing hangs,
+and no file is touched.
 
 Everything is checked for real; only the training, the playing and the cluster are stubbed.
 """
@@ -27,44 +28,216 @@ from lightning_rl.methods.registry import IMPLEMENTATIONS
 from lightning_rl.run import footprint
 
 CPU_S, WALL_S = 30.0, 60.0
-BOMB = "[" + ", ".join(f"&a{n} [" + ", ".join([f"*a{n - 1}"] * 9 if n else "x") + "]" for n in range(9)) + "]"
+BOMB = (
+    "["
+    + ", ".join(f"&a{n} [" + ", ".join([f"*a{n - 1}"] * 9 if n else "x") + "]" for n in range(9))
+    + "]"
+)
 NUMBERS = (
-    *("0", "1", "2", "7", "-1", "100", "3.5", "1e-3", "1e400", "-1e400", "nan", ".nan", "inf", "-.inf", "1e308", "1e-320"),
-    *("1000000", "100000000", "1000000000000", "10000000000000", "9" * 30, "9" * 5000, "0x" + "f" * 5000),
+    *(
+        "0",
+        "1",
+        "2",
+        "7",
+        "-1",
+        "100",
+        "3.5",
+        "1e-3",
+        "1e400",
+        "-1e400",
+        "nan",
+        ".nan",
+        "inf",
+        "-.inf",
+        "1e308",
+        "1e-320",
+    ),
+    *(
+        "1000000",
+        "100000000",
+        "1000000000000",
+        "10000000000000",
+        "9" * 30,
+        "9" * 5000,
+        "0x" + "f" * 5000,
+    ),
     *("1_000", "１２", "1:30", "-0.0"),
 )
-PLAIN = ("1", "2", "3", "0.5", "0.9", "1.0", "true", "false", "null", "[8]", "[8, 8]", "none", "best", "100")
+PLAIN = (
+    "1",
+    "2",
+    "3",
+    "0.5",
+    "0.9",
+    "1.0",
+    "true",
+    "false",
+    "null",
+    "[8]",
+    "[8, 8]",
+    "none",
+    "best",
+    "100",
+)
 YAMLS = (
-    *("null", "~", "true", "no", "[]", "{}", "[1, 2]", "[0]", "[8, 8]", "[a, 1.5]", "[[1]]", "{a: 1}", "{a: 1, a: 2}"),
-    *("[" * 3000, "{a: " * 3000, "!!int abc", "!!int ''", "!!float x", "!!bool x", "!!timestamp x", "!!binary '%'", "!!set {a}"),
-    *("!!python/object/apply:os.system [ls]", "2024-13-45", "2024-11-12", "&a [*a]", BOMB, "[1,", "*x", "'", "@", "%"),
-    *("[" + "9, " * 3000 + "9]", "{DDQN: {hidden: [1000000]}}", "{PPO: null}", "[DDQN, PPO]", "{QL: {gamma: .nan}}", "DDQN"),
+    *(
+        "null",
+        "~",
+        "true",
+        "no",
+        "[]",
+        "{}",
+        "[1, 2]",
+        "[0]",
+        "[8, 8]",
+        "[a, 1.5]",
+        "[[1]]",
+        "{a: 1}",
+        "{a: 1, a: 2}",
+    ),
+    *(
+        "[" * 3000,
+        "{a: " * 3000,
+        "!!int abc",
+        "!!int ''",
+        "!!float x",
+        "!!bool x",
+        "!!timestamp x",
+        "!!binary '%'",
+        "!!set {a}",
+    ),
+    *(
+        "!!python/object/apply:os.system [ls]",
+        "2024-13-45",
+        "2024-11-12",
+        "&a [*a]",
+        BOMB,
+        "[1,",
+        "*x",
+        "'",
+        "@",
+        "%",
+    ),
+    *(
+        "[" + "9, " * 3000 + "9]",
+        "{DDQN: {hidden: [1000000]}}",
+        "{PPO: null}",
+        "[DDQN, PPO]",
+        "{QL: {gamma: .nan}}",
+        "DDQN",
+    ),
     "{[1]: 2}",
 )
 TEXTS = (
-    *("", " ", "\n", "a\nb", "\t", "\x1b[31m", "\udcff", "\0", "a\0b", "é" * 200, "💥", "x" * 300, "x" * 5000, "a/" * 3000),
-    *("..", "../..", "/", "-", "--", "=", "a=b=c", "=1", "%s%n", "{0}", "[/]", "[lr=0.1]", r"$\frac{$", "*", "~", ":", ","),
-    *("/dev/null", "/dev/zero", "/proc/self/mem", "/proc/self/environ", "panflute-3", "panflute-99999", "procmaze-", "cliff"),
-    *("sweep", "sweep=0:1", "sweep=5:1", "sweep=nan:1", "sweep=0:inf", "return=1,return=2", "return=nan", "return=200"),
+    *(
+        "",
+        " ",
+        "\n",
+        "a\nb",
+        "\t",
+        "\x1b[31m",
+        "\udcff",
+        "\0",
+        "a\0b",
+        "é" * 200,
+        "💥",
+        "x" * 300,
+        "x" * 5000,
+        "a/" * 3000,
+    ),
+    *(
+        "..",
+        "../..",
+        "/",
+        "-",
+        "--",
+        "=",
+        "a=b=c",
+        "=1",
+        "%s%n",
+        "{0}",
+        "[/]",
+        "[lr=0.1]",
+        r"$\frac{$",
+        "*",
+        "~",
+        ":",
+        ",",
+    ),
+    *(
+        "/dev/null",
+        "/dev/zero",
+        "/proc/self/mem",
+        "/proc/self/environ",
+        "panflute-3",
+        "panflute-99999",
+        "procmaze-",
+        "cliff",
+    ),
+    *(
+        "sweep",
+        "sweep=0:1",
+        "sweep=5:1",
+        "sweep=nan:1",
+        "sweep=0:inf",
+        "return=1,return=2",
+        "return=nan",
+        "return=200",
+    ),
     *("horizon=0", "---\n---"),
 )
 FILES = (
-    *("@fifo", "@folder", "@missing", "@empty", "@binary", "@text.csv", "@table.csv", "@hostile.yaml", "@plain.yaml"),
-    *("@short.ckpt", "@good.ckpt", "@closed", "@run", "@broken", "@dangling", "@notes.md", "@new", "@new.csv"),
+    *(
+        "@fifo",
+        "@folder",
+        "@missing",
+        "@empty",
+        "@binary",
+        "@text.csv",
+        "@table.csv",
+        "@hostile.yaml",
+        "@plain.yaml",
+    ),
+    *(
+        "@short.ckpt",
+        "@good.ckpt",
+        "@closed",
+        "@run",
+        "@broken",
+        "@dangling",
+        "@notes.md",
+        "@new",
+        "@new.csv",
+    ),
     *("@run/config.yaml", "@huge.yaml", "@nameless.csv"),
 )
 
 texts = st.one_of(st.sampled_from(TEXTS), st.text(max_size=12), st.sampled_from(FILES))
-floats = st.floats(allow_subnormal=False)  # a command before may have made them zero; NUMBERS has one
-values = st.one_of(st.sampled_from(NUMBERS), st.sampled_from(YAMLS), texts, st.integers().map(str), floats.map(str))
+floats = st.floats(
+    allow_subnormal=False
+)  # a command before may have made them zero; NUMBERS has one
+values = st.one_of(
+    st.sampled_from(NUMBERS), st.sampled_from(YAMLS), texts, st.integers().map(str), floats.map(str)
+)
 names = st.sampled_from((*IMPLEMENTATIONS, *aliases(), "SE", "DDQN", "UDRL"))
-_GIVEN = {"--figure", "--eval_agent", "--imagine", "--implementation", "--gamename", "--preset", "--ray_address"}
+_GIVEN = {
+    "--figure",
+    "--eval_agent",
+    "--imagine",
+    "--implementation",
+    "--gamename",
+    "--preset",
+    "--ray_address",
+}
 FITTING = [(name, game) for name, game in fitting() if name != "UDRL"] + [("UDRL", "cartpole")] * 9
 games = st.sampled_from((*GAMES, "panflute-3", "procmaze-2", "cartpole", "cartpole"))
 
 
 def keys_of(name):
-    return [field.name for field in dataclasses.fields(IMPLEMENTATIONS[aliases().get(name, name)].Config)]
+    return [
+        field.name
+        for field in dataclasses.fields(IMPLEMENTATIONS[aliases().get(name, name)].Config)
+    ]
 
 
 def mostly(ordinary, hostile, draw):
@@ -74,7 +247,7 @@ def mostly(ordinary, hostile, draw):
 @st.composite
 def settings_of(draw, keys):
     odd = st.one_of(st.sampled_from(["agent.DDQN.hidden", "hidden.0", "agent.x.y", "."]), texts)
-    return f"{draw(mostly(st.sampled_from(keys), odd, draw))}={draw(mostly(st.sampled_from(PLAIN), values, draw))}"
+    return f"{draw(mostly(st.sampled_from(keys), odd, draw))}={draw(mostly(st.sampled_from(PLAIN), values, draw))}"  # noqa: E501
 
 
 @st.composite
@@ -90,8 +263,14 @@ def flags(draw, chosen, name):
         searched = st.tuples(st.sampled_from(keys_of(name)), st.sampled_from(list(FORMS)), values)
         space = searched.map(lambda drawn: f"search={{{drawn[0]}: {{{drawn[1]}: {drawn[2]}}}}}")
         return [chosen, draw(st.one_of(space, settings_of(keys)))]
-    known = {"--implementation": names, "--gamename": games, **dict.fromkeys(("--config", "--reload"), st.sampled_from(FILES))}
-    ordinary = st.sampled_from(action.choices) if action.choices else known.get(chosen, st.just("1"))
+    known = {
+        "--implementation": names,
+        "--gamename": games,
+        **dict.fromkeys(("--config", "--reload"), st.sampled_from(FILES)),
+    }
+    ordinary = (
+        st.sampled_from(action.choices) if action.choices else known.get(chosen, st.just("1"))
+    )
     return [chosen, draw(mostly(ordinary, values, draw))]
 
 
@@ -99,14 +278,26 @@ def flags(draw, chosen, name):
 def training_lines(draw):
     """A command line of the trainer, ordinary but for one to four flags."""
     name, game = draw(mostly(st.sampled_from(FITTING), st.tuples(names, games), draw))
-    mode = draw(st.sampled_from([*["training"] * 7, "--use_tune", "--use_tune", "--eval_agent", "--imagine"]))
+    mode = draw(
+        st.sampled_from(
+            [*["training"] * 7, "--use_tune", "--use_tune", "--eval_agent", "--imagine"]
+        )
+    )
     if mode in ("--eval_agent", "--imagine"):
         words = ["--eval_agent", "@good.ckpt", *(["--imagine"] if mode == "--imagine" else [])]
     else:
-        words = ["--implementation", name, "--gamename", game, *(["--use_tune"] if mode == "--use_tune" else [])]
+        words = [
+            "--implementation",
+            name,
+            "--gamename",
+            game,
+            *(["--use_tune"] if mode == "--use_tune" else []),
+        ]
     fitting_flags = st.sampled_from(sorted(MODES[mode] - _GIVEN))
     anything = st.sampled_from(sorted(set().union(*MODES.values()) - {"--figure"}))
-    usual = st.just({"--eval_agent": "--eval_command", "--imagine": "--eval_episodes"}.get(mode, "--set"))
+    usual = st.just(
+        {"--eval_agent": "--eval_command", "--imagine": "--eval_episodes"}.get(mode, "--set")
+    )
     for _ in range(draw(st.integers(1, 3))):
         chosen = draw(mostly(usual, mostly(fitting_flags, anything, draw), draw))
         words += draw(flags(chosen, name))
@@ -116,16 +307,39 @@ def training_lines(draw):
 @st.composite
 def tool_lines(draw):
     """A command line of a tool: a command, its sources, a flag of its own or none."""
-    tool = draw(st.sampled_from(["figures", "proxies", "report", "runs", "compare", "config", "docs"]))
+    tool = draw(
+        st.sampled_from(["figures", "proxies", "report", "runs", "compare", "config", "docs"])
+    )
     inner = {"figures": FIGURES, "proxies": PROTOCOLS}.get(tool)
     words = [tool, *([draw(st.sampled_from(sorted(inner)))] if inner else [])]
     # All runs of the whole disk are no fault of a report that is asked for them.
-    sources = st.one_of(st.sampled_from(FILES), texts).filter(lambda word: word not in ("/", "..", "../.."))
+    sources = st.one_of(st.sampled_from(FILES), texts).filter(
+        lambda word: word not in ("/", "..", "../..")
+    )
     words += draw(st.lists(sources, max_size=4))
     extra = (
-        "--tag", "--group", "--csv", "--sort", "--x", "--bin", "--at", "--window", "--threshold", "--title", "--count",
-        "--seed", "--set", "--runs", "--steps", "--force", "--markdown", "-o", "--reference", "--until", "--last",
-    )  # fmt: skip
+        "--tag",
+        "--group",
+        "--csv",
+        "--sort",
+        "--x",
+        "--bin",
+        "--at",
+        "--window",
+        "--threshold",
+        "--title",
+        "--count",
+        "--seed",
+        "--set",
+        "--runs",
+        "--steps",
+        "--force",
+        "--markdown",
+        "-o",
+        "--reference",
+        "--until",
+        "--last",
+    )
     for flag in draw(st.lists(st.sampled_from(extra), max_size=2)):
         words += [flag, *([] if flag in ("--force", "--markdown") else [draw(values)])]
     return words
@@ -140,8 +354,14 @@ def time_limit():
     def stop(*_):
         raise Hang
 
-    kinds = {signal.SIGPROF: (signal.ITIMER_PROF, CPU_S), signal.SIGALRM: (signal.ITIMER_REAL, WALL_S)}
-    before = {number: (signal.signal(number, stop), signal.setitimer(*timer)) for number, timer in kinds.items()}
+    kinds = {
+        signal.SIGPROF: (signal.ITIMER_PROF, CPU_S),
+        signal.SIGALRM: (signal.ITIMER_REAL, WALL_S),
+    }
+    before = {
+        number: (signal.signal(number, stop), signal.setitimer(*timer))
+        for number, timer in kinds.items()
+    }
     try:
         yield
     finally:
@@ -169,13 +389,20 @@ def desk(tmp_path_factory):
     shutil.copytree(files / "run", files / "broken")
     good = (files / "run" / "last.ckpt").read_bytes()
     for name, content in {
-        "good.ckpt": good, "short.ckpt": good[: len(good) // 2], "empty": b"", "binary": bytes(range(256)) * 40,
-        "text.csv": b"not a table, of mine\n", "table.csv": b"run,seed,env_steps,value\nseed_1,1,10,1.5\nseed_1,1,20,nan\n",
+        "good.ckpt": good,
+        "short.ckpt": good[: len(good) // 2],
+        "empty": b"",
+        "binary": bytes(range(256)) * 40,
+        "text.csv": b"not a table, of mine\n",
+        "table.csv": b"run,seed,env_steps,value\nseed_1,1,10,1.5\nseed_1,1,20,nan\n",
         "nameless.csv": b"run,gamename,seed,env_steps,value\nseed_1,,1,10,1.5\n",
-        "hostile.yaml": BOMB.encode(), "plain.yaml": b"batch_size: 8\n", "huge.yaml": b"a: [" + b"1, " * 10**6 + b"1]",
-        "closed": b"mine", "notes.md": b"<!-- made by: lightning-rl config [/] -->\nmine\n",
+        "hostile.yaml": BOMB.encode(),
+        "plain.yaml": b"batch_size: 8\n",
+        "huge.yaml": b"a: [" + b"1, " * 10**6 + b"1]",
+        "closed": b"mine",
+        "notes.md": b"<!-- made by: lightning-rl config [/] -->\nmine\n",
         "broken/config.yaml": BOMB.encode(),
-    }.items():  # fmt: skip
+    }.items():
         (files / name).write_bytes(content)
     (files / "folder").mkdir()
     (files / "closed").chmod(0)
@@ -217,7 +444,11 @@ def use(desk, words):
     words = [str(desk / "files" / word[1:]) if word.startswith("@") else word for word in words]
     before, said = contents(desk / "files", desk / "here"), io.StringIO()
     try:
-        with time_limit(), contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
+        with (
+            time_limit(),
+            contextlib.redirect_stderr(said),
+            contextlib.redirect_stdout(io.StringIO()),
+        ):
             code = main(words)
     except SystemExit as leaving:  # --help and --version
         code = leaving.code
@@ -233,7 +464,9 @@ def use(desk, words):
     for path in (path for path in before if before[path] == b"" and after.get(path)):
         path.write_bytes(b"")  # an OUT that holds nothing may be begun
         after[path] = b""
-    assert {path: after.get(path) for path in before} == before  # nothing that was there has changed
+    assert {
+        path: after.get(path) for path in before
+    } == before  # nothing that was there has changed
     return code, sorted(set(after) - set(before))
 
 
@@ -261,7 +494,11 @@ def test_tools_take_whatever_is_typed(desk, words):
 
 
 @settings(max_examples=settings().max_examples // 2)
-@given(st.text(max_size=60) | st.sampled_from(YAMLS) | st.builds("{}: {}".format, st.sampled_from(keys_of("UDRL")), values))
+@given(
+    st.text(max_size=60)
+    | st.sampled_from(YAMLS)
+    | st.builds("{}: {}".format, st.sampled_from(keys_of("UDRL")), values)
+)
 def test_files_of_yaml_may_hold_anything(desk, text):
     content = text.encode(errors="surrogateescape" if text.isascii() else "replace")
     (desk / "drawn.yaml").write_bytes(content)
@@ -269,6 +506,16 @@ def test_files_of_yaml_may_hold_anything(desk, text):
     (run / "logger").mkdir(parents=True, exist_ok=True)
     for name in ("config.yaml", "state.yaml", "evaluation.json"):
         (run / name).write_bytes(content)
-    use(desk, ["--implementation", "UDRL", "--logdir", str(desk / "exp_dir"), "--config", str(desk / "drawn.yaml")])
+    use(
+        desk,
+        [
+            "--implementation",
+            "UDRL",
+            "--logdir",
+            str(desk / "exp_dir"),
+            "--config",
+            str(desk / "drawn.yaml"),
+        ],
+    )
     shutil.rmtree(desk / "exp_dir", ignore_errors=True)
     use(desk, ["runs", str(run)])

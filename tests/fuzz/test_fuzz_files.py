@@ -1,4 +1,5 @@
-"""Files that are changed anywhere: a refusal of one line, or a whole result; never a traceback, a hang or a foreign byte lost.
+"""Files that are changed anywhere: a refusal of one line, or a whole result; never a traceback, a
+hang or a foreign byte lost.
 
 ``make fuzz`` runs thousands; the suite always the same few.
 """
@@ -24,25 +25,74 @@ from lightning_rl.envs.proxies import proxy_path
 from lightning_rl.envs.proxy_env import load_proxy
 
 SECONDS = 60  # for what takes one: more is a hang
-GAMES = {"UDRL": "cartpole", "AAC": "cartpole", "DDQN": "cartpole", "SE": "cartpole", "categorical-latent": "cliff"}
-MORE = {"RCP-A": "cartpole", "PPO": "cartpole", "QL": "cliff", "TD3": "pendulum", "perfect-model": "cliff", "MBRL": "cartpole"}
+GAMES = {
+    "UDRL": "cartpole",
+    "AAC": "cartpole",
+    "DDQN": "cartpole",
+    "SE": "cartpole",
+    "categorical-latent": "cliff",
+}
+MORE = {
+    "RCP-A": "cartpole",
+    "PPO": "cartpole",
+    "QL": "cliff",
+    "TD3": "pendulum",
+    "perfect-model": "cliff",
+    "MBRL": "cartpole",
+}
 if os.environ.get("FUZZ") == "long":
     GAMES |= MORE
 FEW = settings(max_examples=max(8, settings().max_examples // 5))
 
 NUMBERS = [-1, 0, 1, 2, 3, 100, 255, 32767, 2**40, float("nan"), 1e30, -1e30]
 VALUES = [
-    None, True, 0, -1, 1, 7, 10**30, 0.5, -0.5, float("nan"), float("inf"), 1e38, "x", "", "../../victim", "\0", [], {}, (),
-    [1, 2], {"x": 1}, {0: 1}, torch.zeros(3), torch.tensor(-1), torch.tensor(2**62), torch.tensor(float("nan")), torch.zeros(0),
-    torch.zeros(1).expand(10**9), torch.zeros(2, 2).to_sparse(), torch.zeros(2, device="meta"), torch.tensor([True]),
+    None,
+    True,
+    0,
+    -1,
+    1,
+    7,
+    10**30,
+    0.5,
+    -0.5,
+    float("nan"),
+    float("inf"),
+    1e38,
+    "x",
+    "",
+    "../../victim",
+    "\0",
+    [],
+    {},
+    (),
+    [1, 2],
+    {"x": 1},
+    {0: 1},
+    torch.zeros(3),
+    torch.tensor(-1),
+    torch.tensor(2**62),
+    torch.tensor(float("nan")),
+    torch.zeros(0),
+    torch.zeros(1).expand(10**9),
+    torch.zeros(2, 2).to_sparse(),
+    torch.zeros(2, device="meta"),
+    torch.tensor([True]),
     torch.ones(2, dtype=torch.complex64),
-]  # fmt: skip
+]
 RESHAPED = [
-    lambda t: t.flatten(), lambda t: t.unsqueeze(0), lambda t: t[:-1] if t.dim() else t,
-    lambda t: torch.cat([t, t]) if t.dim() else t, lambda t: t.double(), lambda t: t.half(), lambda t: t.long(),
-    lambda t: t.bool(), lambda t: t * 0, lambda t: -t.float(), lambda t: t.mT if t.dim() > 1 else t,
+    lambda t: t.flatten(),
+    lambda t: t.unsqueeze(0),
+    lambda t: t[:-1] if t.dim() else t,
+    lambda t: torch.cat([t, t]) if t.dim() else t,
+    lambda t: t.double(),
+    lambda t: t.half(),
+    lambda t: t.long(),
+    lambda t: t.bool(),
+    lambda t: t * 0,
+    lambda t: -t.float(),
+    lambda t: t.mT if t.dim() > 1 else t,
     lambda t: t.flip(0) if t.dim() else t,
-]  # fmt: skip
+]
 
 
 def leaves(content, path=()):
@@ -54,7 +104,9 @@ def leaves(content, path=()):
 
 
 def changed(content, path, change):
-    """The content with ``change`` made to what is at ``path``; what it gives is put there, or nothing for a deletion."""
+    """The content with ``change`` made to what is at ``path``; what it gives is put there, or
+    nothing for a deletion.
+    """
     if not path:
         return change(content)
     key, *rest = path
@@ -72,7 +124,12 @@ def changed(content, path, change):
 
 def one_number(value, place, number):
     """A copy of a tensor with another number somewhere; other things stay."""
-    if not isinstance(value, torch.Tensor) or not value.numel() or value.layout != torch.strided or value.is_meta:
+    if (
+        not isinstance(value, torch.Tensor)
+        or not value.numel()
+        or value.layout != torch.strided
+        or value.is_meta
+    ):
         return number
     value = value.clone()
     value.view(-1)[place % value.numel()] = torch.tensor(number).to(value.dtype)
@@ -115,7 +172,10 @@ def limited():
     def over(*_):
         raise AssertionError(f"no answer after {SECONDS} s")
 
-    before, (left, _) = signal.signal(signal.SIGALRM, over), signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    before, (left, _) = (
+        signal.signal(signal.SIGALRM, over),
+        signal.setitimer(signal.ITIMER_REAL, SECONDS),
+    )
     try:
         yield
     finally:
@@ -148,11 +208,23 @@ class Bases(dict):
 
 @pytest.fixture(scope="module")
 def bases(tmp_path_factory):
-    """A tiny finished run of each method, and what its last.ckpt holds; beside it something that is not ours."""
+    """A tiny finished run of each method, and what its last.ckpt holds; beside it something that
+    is not ours.
+    """
     logdir = tmp_path_factory.mktemp("bases")
     found = Bases()
     for name, game in GAMES.items():
-        assert run_cli(logdir, "--max_epochs", "2", gamename=game, implementation=name, checkpoint_interval=1) == 0
+        assert (
+            run_cli(
+                logdir,
+                "--max_epochs",
+                "2",
+                gamename=game,
+                implementation=name,
+                checkpoint_interval=1,
+            )
+            == 0
+        )
         folder = run_dir(logdir, game, implementation=name)
         found[name] = folder, torch.load(folder / "last.ckpt", weights_only=True)
     return found
@@ -184,13 +256,21 @@ def test_a_changed_checkpoint_is_refused_or_resumed(bases, place, data):
     target = placed(place, folder, name, data.draw(mutations(content)))
     before = {path: path.read_bytes() for path in target.rglob("*") if path.is_file()}
     flags = ("--max_epochs", "3", "--resume")
-    code, said = outcome(lambda: run_cli(place, *flags, gamename=GAMES[name], implementation=name, checkpoint_interval=1))
+    code, said = outcome(
+        lambda: run_cli(
+            place, *flags, gamename=GAMES[name], implementation=name, checkpoint_interval=1
+        )
+    )
     state = yaml.safe_load((target / "state.yaml").read_text())["state"]
     if code == 0:
         after = torch.load(target / "last.ckpt", weights_only=True)
         assert after["epoch"] >= 2
         assert state == "finished"
-        finite = (value for key, value in after["state_dict"].items() if value.is_floating_point() and "best_score" not in key)
+        finite = (
+            value
+            for key, value in after["state_dict"].items()
+            if value.is_floating_point() and "best_score" not in key
+        )
         assert all(bool(value.isfinite().all()) for value in finite)
     elif state == "finished":  # refused before it began
         assert {path: path.read_bytes() for path in target.rglob("*") if path.is_file()} == before
@@ -207,7 +287,14 @@ def test_a_changed_checkpoint_is_refused_or_evaluated(bases, place, data):
     target = placed(place, folder, name, {**content, **data.draw(mutations(kept))})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("lightning_rl.lab.evaluate.can_film", lambda spec: False)
-        flags = ["--eval_agent", str(target / "last.ckpt"), "--eval_episodes", "1", "--num_workers", "0"]
+        flags = [
+            "--eval_agent",
+            str(target / "last.ckpt"),
+            "--eval_episodes",
+            "1",
+            "--num_workers",
+            "0",
+        ]
         code, _ = outcome(main, flags)
     assert (target / "evaluation.json").exists() == (code == 0)
 
@@ -215,15 +302,23 @@ def test_a_changed_checkpoint_is_refused_or_evaluated(bases, place, data):
 @FEW
 @given(st.data())
 def test_a_changed_checkpoint_is_refused_or_reloaded(bases, place, data):
-    name = data.draw(st.sampled_from([name for name in GAMES if name in ("UDRL", "AAC", "DDQN", "PPO", "QL")]))
+    name = data.draw(
+        st.sampled_from([name for name in GAMES if name in ("UDRL", "AAC", "DDQN", "PPO", "QL")])
+    )
     folder, content = bases[name]
     target = placed(place, folder, name, data.draw(mutations(content)))
     flags = ("--max_epochs", "1", "--reload", str(target / "last.ckpt"), "--seed", "1")
-    code, _ = outcome(lambda: run_cli(place, *flags, gamename=GAMES[name], implementation=name, learning_rate=1e-30))
+    code, _ = outcome(
+        lambda: run_cli(
+            place, *flags, gamename=GAMES[name], implementation=name, learning_rate=1e-30
+        )
+    )
     if code == 0:  # what was learned is there, and stays as it was
         given, kept = (last(place, name, GAMES[name], seed)["state_dict"] for seed in (25, 1))
         for key in kept:
-            if key.startswith(("policy.", "policies.")) and not key.endswith((".scale", ".shift", ".guidance")):
+            if key.startswith(("policy.", "policies.")) and not key.endswith(
+                (".scale", ".shift", ".guidance")
+            ):
                 torch.testing.assert_close(kept[key], given[key], rtol=1e-6, atol=1e-20)
 
 
@@ -235,9 +330,15 @@ def test_bytes_that_are_changed_are_never_content(bases, place, data):
     whole = bytearray((target / "last.ckpt").read_bytes())
     for _ in range(data.draw(st.integers(1, 4))):
         whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
-    (target / "last.ckpt").write_bytes(whole[: data.draw(st.integers(0, len(whole)))] if data.draw(st.booleans()) else whole)
+    (target / "last.ckpt").write_bytes(
+        whole[: data.draw(st.integers(0, len(whole)))] if data.draw(st.booleans()) else whole
+    )
     flags = ("--max_epochs", "2", "--resume")
-    outcome(lambda: run_cli(place, *flags, gamename="cartpole", implementation="AAC", checkpoint_interval=1))
+    outcome(
+        lambda: run_cli(
+            place, *flags, gamename="cartpole", implementation="AAC", checkpoint_interval=1
+        )
+    )
 
 
 @given(st.data())
@@ -259,22 +360,41 @@ def test_a_changed_proxy_is_refused_or_plays(place, data):
 
 
 CSVS = {
-    "curves": "gamename,exp_name,implementation,seed,env_steps,value\ncartpole,e,A,1,10,1.5\ncartpole,e,A,2,10,2.5\n"
+    "curves": "gamename,exp_name,implementation,seed,env_steps,value\ncartpole,e,A,1,10,1.5\ncartpole,e,A,2,10,2.5\n"  # noqa: E501
     "cartpole,e,A,1,20,3\n",
-    "commands": "run,command,commanded,obtained_mean,obtained_sd\nr,return,1,2,0.5\nr,return,2,3,0.5\n",
-    "policy-gradient": "method,seed,episode,policy_loss,baseline,entropy_loss,mean_return\nA,1,100,1,,3,4\nA,1,200,2,,3,5\n",
-    "proxy-success": "gamename,seed,generation,fitness_mean,settings\ncartpole,1,0,10,s\ncartpole,1,1,300,s\ncartpole,2,0,20,s\n",
-    "proxy-transfer": "gamename,trained_on,proxy,agent,protocol,number,return_mean,train_steps,episodes,test_returns\n"
+    "commands": "run,command,commanded,obtained_mean,obtained_sd\nr,return,1,2,0.5\nr,return,2,3,0.5\n",  # noqa: E501
+    "policy-gradient": "method,seed,episode,policy_loss,baseline,entropy_loss,mean_return\nA,1,100,1,,3,4\nA,1,200,2,,3,5\n",  # noqa: E501
+    "proxy-success": "gamename,seed,generation,fitness_mean,settings\ncartpole,1,0,10,s\ncartpole,1,1,300,s\ncartpole,2,0,20,s\n",  # noqa: E501
+    "proxy-transfer": "gamename,trained_on,proxy,agent,protocol,number,return_mean,train_steps,episodes,test_returns\n"  # noqa: E501
     "cartpole,real,real,DDQN,fixed,0,10,100,5,10 11\ncartpole,SE,p,DDQN,fixed,0,12,100,5,12 13\n",
-    "reward-curves": "gamename,trained_on,proxy,agent,protocol,number,every,returns\ncliff,real,real,QL,fixed,0,10,1 2 3\n"
+    "reward-curves": "gamename,trained_on,proxy,agent,protocol,number,every,returns\ncliff,real,real,QL,fixed,0,10,1 "  # noqa: E501
+    "2 3\n"
     "cliff,RN,p,QL,fixed,0,10,2 3 4\n",
     "proxy-histograms": "gamename,proxy,agent,protocol,agents,sample,component,width,lows,counts\n"
-    "cartpole,p,DDQN,fixed,1,real,reward,1,0 1,5 2\ncartpole,p,DDQN,fixed,1,synthetic,reward,1,1,7\n",
+    "cartpole,p,DDQN,fixed,1,real,reward,1,0 1,5 "
+    "2\ncartpole,p,DDQN,fixed,1,synthetic,reward,1,1,7\n",
 }
 CELLS = [
-    "", "x", "-1", "0", "1e308", "inf", "nan", "1 2", "1 x", '"', "=1+1", "\u2603", "9" * 400, "\0", "a,b", "\n", "$x_{$",
-    "[/]", "1e99",
-]  # fmt: skip
+    "",
+    "x",
+    "-1",
+    "0",
+    "1e308",
+    "inf",
+    "nan",
+    "1 2",
+    "1 x",
+    '"',
+    "=1+1",
+    "\u2603",
+    "9" * 400,
+    "\0",
+    "a,b",
+    "\n",
+    "$x_{$",
+    "[/]",
+    "1e99",
+]
 
 
 @st.composite
@@ -283,7 +403,11 @@ def tables(draw, text):
     rows = [line.split(",") for line in text.splitlines()]
     for _ in range(draw(st.integers(1, 3))):
         row = draw(st.integers(0, len(rows) - 1))
-        kind = draw(st.sampled_from(["cell", "cell", "cell", "drop row", "twice", "longer", "shorter", "drop column"]))
+        kind = draw(
+            st.sampled_from(
+                ["cell", "cell", "cell", "drop row", "twice", "longer", "shorter", "drop column"]
+            )
+        )
         if kind == "cell" and rows[row]:
             rows[row][draw(st.integers(0, len(rows[row]) - 1))] = draw(st.sampled_from(CELLS))
         elif kind == "drop row" and len(rows) > 1:
@@ -303,7 +427,9 @@ def tables(draw, text):
 def test_the_tables_are_drawn_as_they_are(tmp_path):
     for figure in CSVS if os.environ.get("FUZZ") == "long" else ("curves", "reward-curves"):
         (tmp_path / "table.csv").write_text(CSVS[figure])
-        assert main(["figures", figure, str(tmp_path / figure), str(tmp_path / "table.csv")]) == 0, figure
+        assert (
+            main(["figures", figure, str(tmp_path / figure), str(tmp_path / "table.csv")]) == 0
+        ), figure
 
 
 @FEW
@@ -333,5 +459,3 @@ def test_changed_event_files_are_named_and_the_rest_is_listed(place, data):
     path.write_bytes(whole if data.draw(st.booleans()) else whole[:cut])
     code, _ = outcome(main, ["runs", str(place)])
     assert code == 0
-
-

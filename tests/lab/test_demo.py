@@ -1,4 +1,6 @@
-"""The page in which a lander flies what a slider asks for: its physics beside Box2D, its policy beside torch, its use."""
+"""The page in which a lander flies what a slider asks for: its physics beside Box2D, its policy
+beside torch, its use.
+"""
 
 import json
 import math
@@ -35,10 +37,14 @@ def test_the_page_is_one_small_file_that_may_load_nothing(tmp_path, capsys):
     text = file.read_text()
     assert len(text) < 300_000
     assert "default-src 'none'" in text
-    assert not [mark for mark in ("http://", "https://", '<link rel="stylesheet"', "src=") if mark in text]
+    assert not [
+        mark for mark in ("http://", "https://", '<link rel="stylesheet"', "src=") if mark in text
+    ]
     file.write_text("mine")
     assert main(["demo", "--out", str(file)], "lightning-rl") == 2
-    assert main(["demo", "DDQN-cartpole", "--out", str(tmp_path / "other.html")], "lightning-rl") == 2
+    assert (
+        main(["demo", "DDQN-cartpole", "--out", str(tmp_path / "other.html")], "lightning-rl") == 2
+    )
     assert "the page plays RCP with network=layers, not the DDQN of" in capsys.readouterr().err
 
 
@@ -81,7 +87,7 @@ REPLAY = """(flight => {
   const seen = [], rewards = [];
   for (const action of flight.actions) { if (!lander.over) { rewards.push(lander.step(action)); seen.push(lander.obs()); } }
   return {seen, rewards, end: lander.end};
-})"""
+})"""  # noqa: E501
 
 
 @needs_chromium
@@ -108,9 +114,15 @@ def test_the_policy_is_that_of_torch(tab):
         assert (command["first"], command["guidance"]) == pytest.approx((first, guidance), abs=1e-4)
         told = torch.full((5, 1), first)
         with torch.no_grad():
-            output, usual = policy.net(torch.from_numpy(obs), told), policy.net(torch.from_numpy(obs), policy.usual_command(told))
+            output, usual = (
+                policy.net(torch.from_numpy(obs), told),
+                policy.net(torch.from_numpy(obs), policy.usual_command(told)),
+            )
         expected = (output + guidance * (output - usual)).numpy()
-        found = [tab.run(f"policy.logits({row.tolist()}, {{first: {first}, guidance: {guidance}}})") for row in obs]
+        found = [
+            tab.run(f"policy.logits({row.tolist()}, {{first: {first}, guidance: {guidance}}})")
+            for row in obs
+        ]
         assert np.abs(np.array(found) - expected).max() < 1e-3
 
 

@@ -28,7 +28,11 @@ def checkpoint(tmp_path_factory):
 
 
 def process_state():
-    generators = (random.getstate()[1][:3], np.random.get_state()[1][:3].tolist(), torch.get_rng_state().sum().item())
+    generators = (
+        random.getstate()[1][:3],
+        np.random.get_state()[1][:3].tolist(),
+        torch.get_rng_state().sum().item(),
+    )
     return torch.get_num_threads(), torch.are_deterministic_algorithms_enabled(), generators
 
 
@@ -38,9 +42,17 @@ def test_an_evaluation_gives_a_report_and_changes_nothing(checkpoint):
     before = process_state()
     report = lightning_rl.evaluate(checkpoint, episodes=3)
     assert process_state() == before
-    assert {path: path.read_bytes() for path in checkpoint.parent.rglob("*") if path.is_file()} == files
-    assert (report["implementation"], report["gamename"], report["episodes"]) == ("UDRL", "cartpole", 3)
-    assert report["sampled"]["return"]["mean"] == pytest.approx(np.mean(report["sampled"]["returns"]))
+    assert {
+        path: path.read_bytes() for path in checkpoint.parent.rglob("*") if path.is_file()
+    } == files
+    assert (report["implementation"], report["gamename"], report["episodes"]) == (
+        "UDRL",
+        "cartpole",
+        3,
+    )
+    assert report["sampled"]["return"]["mean"] == pytest.approx(
+        np.mean(report["sampled"]["returns"])
+    )
     # a run directory, a method, an agent that has one, and workers: the same episodes
     method = load_method(checkpoint)
     agent = type("Agent", (), {"method": method})()
@@ -64,7 +76,11 @@ class Blind(CommandTask):
 
 @pytest.mark.parametrize(
     ("frame", "words"),
-    [(None, "a NoneType"), (np.zeros((40, 40, 3), np.float32), r"an array of float32 \[40, 40, 3\]"), ([1], "a list")],
+    [
+        (None, "a NoneType"),
+        (np.zeros((40, 40, 3), np.float32), r"an array of float32 \[40, 40, 3\]"),
+        ([1], "a list"),
+    ],
 )
 def test_an_evaluation_whose_film_fails_is_kept(tmp_path, monkeypatch, capsys, frame, words):
     monkeypatch.setitem(GAMES, "blind", Game(Blind, horizon=10))
@@ -80,7 +96,14 @@ def test_an_evaluation_whose_film_fails_is_kept(tmp_path, monkeypatch, capsys, f
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(150.0, "150"), (150.0001, "150.0001"), (150.0004, "150.0004"), (1e6, "1e+06"), (1000001.0, "1000001.0")]
+    ("value", "text"),
+    [
+        (150.0, "150"),
+        (150.0001, "150.0001"),
+        (150.0004, "150.0004"),
+        (1e6, "1e+06"),
+        (1000001.0, "1000001.0"),
+    ],
 )
 def test_files_of_different_commands_have_different_names(value, text):
     assert exact(value) == text
@@ -88,9 +111,12 @@ def test_files_of_different_commands_have_different_names(value, text):
 
 @pytest.mark.parametrize(
     ("checkpoint", "name"),
-    [("run/last.ckpt", "run/sweep_of_1_2"), ("run/epoch=40.ckpt", "run/sweep_epoch=40_of_1_2"),
-     (SHIPPED / "DDQN-cartpole.ckpt", "exp_dir/agents/DDQN-cartpole/sweep_of_1_2")],
-)  # fmt: skip
+    [
+        ("run/last.ckpt", "run/sweep_of_1_2"),
+        ("run/epoch=40.ckpt", "run/sweep_epoch=40_of_1_2"),
+        (SHIPPED / "DDQN-cartpole.ckpt", "exp_dir/agents/DDQN-cartpole/sweep_of_1_2"),
+    ],
+)
 def test_files_of_another_checkpoint_than_the_last_are_named_by_it(checkpoint, name):
     assert beside(Path(checkpoint), ["sweep", "of", "1", "2"], force=False).path == Path(name)
 
@@ -99,8 +125,10 @@ def test_a_command_is_by_name_and_checked(checkpoint):
     report = lightning_rl.evaluate(checkpoint, 1, command={"return": 30})
     kept = lightning_rl.evaluate(checkpoint, 1)["command"]
     assert report["command"] == {**kept, "return": 30}
-    for command, words in (({"height": 1.0}, "unknown name 'height'; this checkpoint knows: return, horizon"),
-                           ({"return": float("nan")}, "return=nan: it is not within")):  # fmt: skip
+    for command, words in (
+        ({"height": 1.0}, "unknown name 'height'; this checkpoint knows: return, horizon"),
+        ({"return": float("nan")}, "return=nan: it is not within"),
+    ):
         with pytest.raises(UserError, match=words):
             lightning_rl.evaluate(checkpoint, 1, command)
 
@@ -108,12 +136,25 @@ def test_a_command_is_by_name_and_checked(checkpoint):
 def test_the_table_says_what_was_asked_and_who_plays(capsys):
     numbers = dict.fromkeys(("mean", "sd", "median", "iqm", "min", "max"), 1.0)
     mode = {"return": numbers, "length": numbers}
-    about = {"gamename": "lunarlander", "episodes": 2, "sampled": mode, "greedy": mode, "video": None}
+    about = {
+        "gamename": "lunarlander",
+        "episodes": 2,
+        "sampled": mode,
+        "greedy": mode,
+        "video": None,
+    }
     asked = {"asked": {"return": -100.0}, "command": {"advantage": -4.6, "guidance": 2.0}}
     print_report({**about, "implementation": "RCP-A", **asked})
     own = {"asked": {"return": 150.0}, "command": {"return": 50.0, "guidance": 0.5}}
     print_report({**about, "implementation": "RCP-R", **own})
-    print_report({**about, "implementation": "UDRL", "asked": {"return": 7.0}, "command": {"return": 7.0, "horizon": 9.0}})
+    print_report(
+        {
+            **about,
+            "implementation": "UDRL",
+            "asked": {"return": 7.0},
+            "command": {"return": 7.0, "horizon": 9.0},
+        }
+    )
     print_report({**about, "implementation": "SE", "agent": "DDQN", "asked": {}, "command": {}})
     printed = " ".join(capsys.readouterr().out.split())
     assert "asked: return -100, which is the command advantage -4.6, guidance 2" in printed

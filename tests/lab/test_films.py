@@ -1,4 +1,6 @@
-"""Films: their story on every frame, several commands side by side, and a window where there is a display."""
+"""Films: their story on every frame, several commands side by side, and a window where there is
+a display.
+"""
 
 import io
 import os
@@ -29,7 +31,11 @@ def told(monkeypatch):
 
 def test_every_frame_tells_the_command_the_step_and_the_return_so_far(told):
     frames = []
-    story = Story(("return", "horizon"), (20.0, 9.0), lambda command, reward: command - np.array([[reward[0], 1.0]], np.float32))
+    story = Story(
+        ("return", "horizon"),
+        (20.0, 9.0),
+        lambda command, reward: command - np.array([[reward[0], 1.0]], np.float32),
+    )
     with shown_env(env_spec("cartpole"), story, frames.append) as env:
         env.reset(seed=0)
         for _ in range(2):
@@ -45,7 +51,9 @@ def test_every_frame_tells_the_command_the_step_and_the_return_so_far(told):
     assert told[-1] == ["asked: return 150", "step 0", "return so far 0.00"]
 
 
-@pytest.mark.parametrize(("platform", "drawn"), [("linux", ["dummy", "egl"]), ("darwin", [None, None])])
+@pytest.mark.parametrize(
+    ("platform", "drawn"), [("linux", ["dummy", "egl"]), ("darwin", [None, None])]
+)
 def test_without_a_display_only_linux_is_told_how_to_draw(platform, drawn, monkeypatch):
     """macOS has no DISPLAY, but draws without being told; it has no EGL."""
     for each in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER", "MUJOCO_GL"):
@@ -70,7 +78,9 @@ def test_a_caption_stands_below_the_picture_and_small_ones_grow():
     assert (captioned(frame, [])[picture:] == below[0, 0]).all()
 
 
-@pytest.mark.parametrize("gamename", ["cliff", "wallroom", "holeroom", "procmaze", "buttongrid", "panflute"])
+@pytest.mark.parametrize(
+    "gamename", ["cliff", "wallroom", "holeroom", "procmaze", "buttongrid", "panflute"]
+)
 def test_boards_can_be_filmed(gamename):
     spec, frames = env_spec(gamename), []
     assert can_film(spec)
@@ -93,7 +103,11 @@ def test_a_gif_has_commands_side_by_side_and_a_last_picture_that_stays():
     assert picture.n_frames == 5  # each second one of eight, and the last
     picture.seek(4)
     last = np.asarray(picture.convert("L"))
-    assert (last[10] > 200).nonzero()[0].tolist() == [*range(12, 16), *range(40, 48), *range(76, 80)]
+    assert (last[10] > 200).nonzero()[0].tolist() == [
+        *range(12, 16),
+        *range(40, 48),
+        *range(76, 80),
+    ]
     assert picture.info["duration"] == 1500
 
 
@@ -115,8 +129,12 @@ def test_a_strip_shows_each_film_from_its_first_to_its_last_frame():
 def test_an_agent_is_filmed(tmp_path, monkeypatch, capsys):
     file = tmp_path / "film.gif"
     words = ["film", "DDQN-cartpole", "--out", str(file)]
-    monkeypatch.setattr("lightning_rl.lab.films.Request", lambda *words: Request("short", *words[1:]))
-    monkeypatch.setattr("lightning_rl.rollouts.player.Player.play", lambda self, requests, envs: [played(envs[0])])
+    monkeypatch.setattr(
+        "lightning_rl.lab.films.Request", lambda *words: Request("short", *words[1:])
+    )
+    monkeypatch.setattr(
+        "lightning_rl.rollouts.player.Player.play", lambda self, requests, envs: [played(envs[0])]
+    )
     assert main(words, "lightning-rl") == 0
     assert Image.open(file).n_frames > 3
     assert "no command: return " in capsys.readouterr().out
@@ -125,7 +143,10 @@ def test_an_agent_is_filmed(tmp_path, monkeypatch, capsys):
         assert main([*words[:-1], str(strip)], "lightning-rl") == 0
     assert Image.open(strip).format == "PNG"
     assert main([*words[:-1], str(tmp_path / "film.mp4")], "lightning-rl") == 2
-    assert "films are written as GIF, or as strips of frames in a PNG; e.g. film.gif" in capsys.readouterr().err
+    assert (
+        "films are written as GIF, or as strips of frames in a PNG; e.g. film.gif"
+        in capsys.readouterr().err
+    )
     file.write_bytes(b"mine")
     assert main(words, "lightning-rl") == 2
     capsys.readouterr()
@@ -140,8 +161,14 @@ def test_a_window_opens_where_there_is_a_display(monkeypatch, capsys):
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     monkeypatch.setattr("lightning_rl.lab.films._STILL_S", 0.0)
     shown = []
-    monkeypatch.setattr(pygame.display, "flip", lambda: shown.append(pygame.surfarray.array3d(pygame.display.get_surface())))
-    monkeypatch.setattr("lightning_rl.rollouts.player.Player.play", lambda self, requests, envs: [played(envs[0])])
+    monkeypatch.setattr(
+        pygame.display,
+        "flip",
+        lambda: shown.append(pygame.surfarray.array3d(pygame.display.get_surface())),
+    )
+    monkeypatch.setattr(
+        "lightning_rl.rollouts.player.Player.play", lambda self, requests, envs: [played(envs[0])]
+    )
     assert main(["eval", "DDQN-cartpole", "--render", "human"], "lightning-rl") == 0
     assert len(shown) == 21
     assert shown[0].shape[0] == 600
@@ -159,10 +186,17 @@ def test_closing_the_window_ends_the_show(monkeypatch, capsys):
     assert "return" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("name", "value", "words"), [
-    ("SDL_VIDEODRIVER", None, "there is no display here (DISPLAY is not set); leave it out, for a film in a file"),
-    ("DISPLAY", ":987", "the display cannot be used ("),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        (
+            "SDL_VIDEODRIVER",
+            None,
+            "there is no display here (DISPLAY is not set); leave it out, for a film in a file",
+        ),
+        ("DISPLAY", ":987", "the display cannot be used ("),
+    ],
+)
 def test_without_a_display_it_is_said_in_one_line(name, value, words, monkeypatch, capsys):
     for each in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"):
         monkeypatch.delenv(each, raising=False)

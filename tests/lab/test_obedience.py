@@ -17,7 +17,14 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES
 from lightning_rl.core.limits import within
 from lightning_rl.lab.evaluate import calibrate_checkpoint
-from lightning_rl.lab.obedience import CALIBRATION_EPISODES, GUIDANCES, Trials, calibrate, obedience, table
+from lightning_rl.lab.obedience import (
+    CALIBRATION_EPISODES,
+    GUIDANCES,
+    Trials,
+    calibrate,
+    obedience,
+    table,
+)
 from lightning_rl.nets.command import Calibration
 from lightning_rl.run.loading import full_command
 from lightning_rl.run.state import owned
@@ -26,17 +33,43 @@ from lightning_rl.run.state import owned
 def test_the_measure_worked_by_hand():
     perfect = obedience([0.0, 10.0], [[-1.0, 1.0], [9.0, 11.0]])
     assert perfect.pop("error_share") == 0.0
-    assert perfect.pop("floor") == pytest.approx(0.7979, abs=1e-4)  # sd sqrt(2) of two episodes: sqrt(2 / pi) of it, over sqrt(2)
+    assert perfect.pop("floor") == pytest.approx(
+        0.7979, abs=1e-4
+    )  # sd sqrt(2) of two episodes: sqrt(2 / pi) of it, over sqrt(2)
     assert (perfect.pop("worst_asked"), perfect.pop("worst_obtained")) == (0.0, 0.0)
-    assert perfect == {"error": 0.0, "slope": 1.0, "rank_correlation": pytest.approx(0.8944, abs=1e-4), "highest": 10.0}
+    assert perfect == {
+        "error": 0.0,
+        "slope": 1.0,
+        "rank_correlation": pytest.approx(0.8944, abs=1e-4),
+        "highest": 10.0,
+    }
     half = obedience([100.0, 200.0, 300.0], [[150.0], [200.0], [240.0]])
-    assert (half.pop("worst_asked"), half.pop("worst_obtained"), half.pop("floor")) == (300.0, 240.0, 0.0)
+    assert (half.pop("worst_asked"), half.pop("worst_obtained"), half.pop("floor")) == (
+        300.0,
+        240.0,
+        0.0,
+    )
     assert half.pop("error_share") == pytest.approx(11 / 60)
-    assert half == {"error": pytest.approx(110 / 3), "slope": 0.45, "rank_correlation": pytest.approx(1.0), "highest": 240.0}
+    assert half == {
+        "error": pytest.approx(110 / 3),
+        "slope": 0.45,
+        "rank_correlation": pytest.approx(1.0),
+        "highest": 240.0,
+    }
     assert obedience([0.0, 100.0], [[200.0], [0.0]])["slope"] == -2.0
     deaf = obedience([0.0, 100.0], [[50.0, 50.0], [50.0, 50.0]])
-    assert (deaf.pop("worst_asked"), deaf.pop("worst_obtained"), deaf.pop("floor")) == (0.0, 50.0, 0.0)
-    assert deaf == {"error": 50.0, "error_share": 0.5, "slope": 0.0, "rank_correlation": 0.0, "highest": 50.0}
+    assert (deaf.pop("worst_asked"), deaf.pop("worst_obtained"), deaf.pop("floor")) == (
+        0.0,
+        50.0,
+        0.0,
+    )
+    assert deaf == {
+        "error": 50.0,
+        "error_share": 0.5,
+        "slope": 0.0,
+        "rank_correlation": 0.0,
+        "highest": 50.0,
+    }
 
 
 def test_the_fit_is_monotone_and_finds_the_mean_return_of_each_command():
@@ -64,7 +97,9 @@ def test_each_return_is_asked_for_with_the_least_guidance_that_reaches_it():
     tried = {1.0: trials(-500.0, 100.0), 0.0: trials(50.0, 98.0), 0.5: trials(-100.0, 100.0)}
     asked, first, guidance = table(tried, floor=-300.0)
     assert asked[0] == -300.0
-    assert asked[-1] == pytest.approx(95, abs=5)  # the ends of the means are those of the outer episodes
+    assert asked[-1] == pytest.approx(
+        95, abs=5
+    )  # the ends of the means are those of the outer episodes
     assert set(guidance[asked < -90]) == {1.0}
     assert set(guidance[(asked > -90) & (asked < 50)]) == {0.5}
     assert set(guidance[(asked > 56) & (asked < 92)]) == {0.0}
@@ -121,7 +156,9 @@ class Ones(gymnasium.Env):
 
 
 class Answer(nn.Module):
-    """Action 1 has the logit ``c / 2 + 1``: the policy answers its command c, though less than it might."""
+    """Action 1 has the logit ``c / 2 + 1``: the policy answers its command c, though less than
+    it might.
+    """
 
     def __init__(self):
         super().__init__()
@@ -141,7 +178,9 @@ def answering():
 
 
 def test_a_calibrated_policy_obtains_what_it_is_asked_for(answering):
-    with pytest.raises(UserError, match="unknown name 'return'; this checkpoint knows: advantage; it can be asked"):
+    with pytest.raises(
+        UserError, match="unknown name 'return'; this checkpoint knows: advantage; it can be asked"
+    ):
         full_command(answering, {"return": 10.0})
     played = []
     calibration = calibrate(answering, advance=lambda count, now: played.append(count))
@@ -161,18 +200,26 @@ def test_a_calibrated_policy_obtains_what_it_is_asked_for(answering):
 
 @pytest.mark.parametrize(("name", "lowest"), [("return", -10.0), ("advantage", -2.0)])
 def test_what_a_calibration_plays(name, lowest, monkeypatch):
-    """A quarter of the range further down than training saw; a return as low as uniform actions get. Each episode is another."""
+    """A quarter of the range further down than training saw; a return as low as uniform actions
+    get. Each episode is another.
+    """
     monkeypatch.setattr("lightning_rl.lab.obedience._ROUNDS", 2)
     played = []
 
     def collect(requests, parameters, version):
         played.append(requests)
-        return [SimpleNamespace(request=r, ret=r.command[0] if r.command else -10.0) for r in requests]
+        return [
+            SimpleNamespace(request=r, ret=r.command[0] if r.command else -10.0) for r in requests
+        ]
 
     method = SimpleNamespace(
-        command_limits=lambda: (0.0, 8.0), first_command=lambda: (5.0, 20.0), command_names=(name, "horizon"), seed=3,
-        policy=nn.Linear(1, 1), collector=lambda workers: SimpleNamespace(collect=collect, close=lambda: None),
-    )  # fmt: skip
+        command_limits=lambda: (0.0, 8.0),
+        first_command=lambda: (5.0, 20.0),
+        command_names=(name, "horizon"),
+        seed=3,
+        policy=nn.Linear(1, 1),
+        collector=lambda workers: SimpleNamespace(collect=collect, close=lambda: None),
+    )
     calibrate(method)
     uniform, coarse, *fine = played
     assert {request.mode for request in uniform} == {"uniform"}
@@ -181,12 +228,19 @@ def test_what_a_calibration_plays(name, lowest, monkeypatch):
     assert {request.mode for request in asked} == {"sampled"}
     assert len({request.seed for request in asked}) == len(asked)
     first, horizon, guidance = np.array([request.command for request in coarse]).T
-    assert (first.min(), first.max(), set(horizon), set(guidance)) == (lowest, 8.0, {20.0}, set(GUIDANCES))
+    assert (first.min(), first.max(), set(horizon), set(guidance)) == (
+        lowest,
+        8.0,
+        {20.0},
+        set(GUIDANCES),
+    )
 
 
 @pytest.mark.parametrize("implementation", ["RCP-A", "UDRL"])
 def test_training_on_makes_a_calibration_void(tmp_path, capsys, monkeypatch, implementation):
-    monkeypatch.setattr("lightning_rl.lab.obedience._ROUNDS", 1)  # less accurate, which does not matter here
+    monkeypatch.setattr(
+        "lightning_rl.lab.obedience._ROUNDS", 1
+    )  # less accurate, which does not matter here
     monkeypatch.setattr("lightning_rl.lab.obedience._COARSE_EPISODES", 4)
     monkeypatch.setattr("lightning_rl.lab.obedience._FINE_EPISODES", 6)
     assert run_cli(tmp_path, "--max_epochs", "2", implementation=implementation) == 0
@@ -214,10 +268,15 @@ def test_training_on_makes_a_calibration_void(tmp_path, capsys, monkeypatch, imp
 
 
 def test_a_calibration_is_kept_by_the_weights_that_it_is_of_alone(tmp_path, monkeypatch):
-    """Not where a run is at work, which may write meanwhile, nor in a file that has become another."""
+    """Not where a run is at work, which may write meanwhile, nor in a file that has become
+    another.
+    """
     assert run_cli(tmp_path, "--max_epochs", "2") == 0
     path = run_dir(tmp_path) / "last.ckpt"
-    with owned(path.parent), pytest.raises(UserError, match=r"a run is at work in .*; wait until it has ended, or copy"):
+    with (
+        owned(path.parent),
+        pytest.raises(UserError, match=r"a run is at work in .*; wait until it has ended, or copy"),
+    ):
         calibrate_checkpoint(path, 0)
 
     def train_on(method, num_workers, advance):
@@ -227,7 +286,9 @@ def test_a_calibration_is_kept_by_the_weights_that_it_is_of_alone(tmp_path, monk
         return found
 
     monkeypatch.setattr("lightning_rl.lab.evaluate.calibrate", train_on)
-    with pytest.raises(UserError, match="has other weights than those that were played; copy the checkpoint"):
+    with pytest.raises(
+        UserError, match="has other weights than those that were played; copy the checkpoint"
+    ):
         calibrate_checkpoint(path, 0)
     assert lightning_rl.load(path).method.calibrated() is None
 

@@ -11,21 +11,44 @@ from lightning_rl.lab.evaluate import parse_sweep
 
 
 def swept(last: Path, words: str) -> None:
-    assert main(["--eval_agent", str(last), "--eval_command", words, "--eval_episodes", "1", "--num_workers", "0"]) == 0
+    assert (
+        main(
+            [
+                "--eval_agent",
+                str(last),
+                "--eval_command",
+                words,
+                "--eval_episodes",
+                "1",
+                "--num_workers",
+                "0",
+            ]
+        )
+        == 0
+    )
 
 
 def commanded(table: Path) -> list[float]:
     return [float(row.split(",")[-4]) for row in table.read_text().splitlines()[1:]]
 
 
-@pytest.mark.parametrize(("implementation", "name"), [("UDRL", "return"), ("RCP-R", "return"), ("RCP-A", "advantage")])
+@pytest.mark.parametrize(
+    ("implementation", "name"), [("UDRL", "return"), ("RCP-R", "return"), ("RCP-A", "advantage")]
+)
 def test_sweep_prints_and_draws_obtained_against_commanded(tmp_path, capsys, implementation, name):
-    assert run_cli(tmp_path, "--max_epochs", "1", implementation=implementation, checkpoint_interval=1) == 0
+    assert (
+        run_cli(tmp_path, "--max_epochs", "1", implementation=implementation, checkpoint_interval=1)
+        == 0
+    )
     last = run_dir(tmp_path, implementation=implementation) / "last.ckpt"
     capsys.readouterr()
     swept(last, "sweep")
     assert f"commanded {name}" in capsys.readouterr().out
-    assert last.with_name("sweep.csv").read_text().startswith("run,command,commanded,obtained_mean,obtained_sd,episodes\n")
+    assert (
+        last.with_name("sweep.csv")
+        .read_text()
+        .startswith("run,command,commanded,obtained_mean,obtained_sd,episodes\n")
+    )
     found = commanded(last.with_name("sweep.csv"))
     assert len(found) == 13
     assert found == sorted(found)
@@ -33,17 +56,23 @@ def test_sweep_prints_and_draws_obtained_against_commanded(tmp_path, capsys, imp
 
 
 def test_sweeps_of_other_commands_keep_each_others_tables(tmp_path):
-    assert run_cli(tmp_path, "--max_epochs", "1", implementation="RCP-A", checkpoint_interval=1) == 0
+    assert (
+        run_cli(tmp_path, "--max_epochs", "1", implementation="RCP-A", checkpoint_interval=1) == 0
+    )
     last = run_dir(tmp_path, implementation="RCP-A") / "last.ckpt"
     kept: dict[Path, bytes] = {}
     for words, name, ends in (
-        ("sweep=-1,0.5", "sweep_of_-1_0.5", (-1.0, 0.5)), ("sweep=-1:0.5", "sweep_-1_0.5", (-1.0, 0.5)),
+        ("sweep=-1,0.5", "sweep_of_-1_0.5", (-1.0, 0.5)),
+        ("sweep=-1:0.5", "sweep_-1_0.5", (-1.0, 0.5)),
         ("sweep=-1,0", "sweep_of_-1_0", (-1.0, 0.0)),
-    ):  # fmt: skip
+    ):
         table = last.with_name(f"{name}.csv")
         swept(last, words)
         found = commanded(table)
-        assert (found[0], found[-1], len(found) == 2) == (*ends, "of" in name)  # two commands are not the range between them
+        assert (found[0], found[-1], len(found) == 2) == (
+            *ends,
+            "of" in name,
+        )  # two commands are not the range between them
         kept[table] = table.read_bytes()
     assert not last.with_name("sweep.csv").exists()  # that of the whole range
     assert {table: table.read_bytes() for table in kept} == kept
@@ -55,7 +84,10 @@ def test_sweep_over_a_range_of_ones_own():
     assert parse_sweep("sweep") == ()
     assert parse_sweep("return=250,horizon=300") is None
     assert parse_sweep(None) is None
-    for text, words in (("sweep=3", "expected sweep, sweep=LOW:HIGH or sweep=A,B"), ("sweep=5:1", "5 is not below 1")):
+    for text, words in (
+        ("sweep=3", "expected sweep, sweep=LOW:HIGH or sweep=A,B"),
+        ("sweep=5:1", "5 is not below 1"),
+    ):
         with pytest.raises(UserError, match=words):
             parse_sweep(text)
 

@@ -19,29 +19,62 @@ from lightning_rl.envs.spec import env_spec
 from lightning_rl.envs.wrapped_batch import FiniteActions
 from lightning_rl.evolution.strategies import GaussianProposal, Item
 from lightning_rl.evolution.variants import SNES
-from lightning_rl.methods.inner_loop import OBJECTIVES, Facts, InnerLoop, area_under_curve, steps_to_threshold, worst_for_failed
-from lightning_rl.methods.perfect_learners import CLONE, PerfectFirst, agents_come_in, clones, perfect_learners, states_met
+from lightning_rl.methods.inner_loop import (
+    OBJECTIVES,
+    Facts,
+    InnerLoop,
+    area_under_curve,
+    steps_to_threshold,
+    worst_for_failed,
+)
+from lightning_rl.methods.perfect_learners import (
+    CLONE,
+    PerfectFirst,
+    agents_come_in,
+    clones,
+    perfect_learners,
+    states_met,
+)
 from lightning_rl.methods.proxy_search import SEConfig
 from lightning_rl.methods.registry import implementation
 
 GAME = "cartpole-v0"
 SMALL = {
-    "DDQN": {"train_episodes": 4, "batch_size": 16, "hidden": [8], "learning_starts": 1, "replay_size": 400},
-    "TD3-discrete": {"train_episodes": 4, "batch_size": 16, "hidden": [8], "learning_starts": 1, "replay_size": 400},
+    "DDQN": {
+        "train_episodes": 4,
+        "batch_size": 16,
+        "hidden": [8],
+        "learning_starts": 1,
+        "replay_size": 400,
+    },
+    "TD3-discrete": {
+        "train_episodes": 4,
+        "batch_size": 16,
+        "hidden": [8],
+        "learning_starts": 1,
+        "replay_size": 400,
+    },
     "PPO": {"train_episodes": 4, "batch_size": 16, "hidden": [8], "rollout_steps": 16, "epochs": 1},
 }
 SMALL["DuelingDDQN"] = {**SMALL["DDQN"], "feature_size": 8}
 
 
 def agent(name, **changes):
-    return name, build_config(AGENTS[name].config, [*merged_values(name, GAME), ("test", {**SMALL[name], **changes})])
+    return name, build_config(
+        AGENTS[name].config, [*merged_values(name, GAME), ("test", {**SMALL[name], **changes})]
+    )
 
 
 SE = SyntheticProxy(gamename=GAME, hidden=(8,), activation="tanh", horizon=20)
 LOOP = InnerLoop(
-    proxy=SE, agents=(agent("DDQN"),), solved_return=195.0, unsolved_penalty=100.0, test_episodes=2, judge_episodes=1,
+    proxy=SE,
+    agents=(agent("DDQN"),),
+    solved_return=195.0,
+    unsolved_penalty=100.0,
+    test_episodes=2,
+    judge_episodes=1,
     max_train_steps=1000,
-)  # fmt: skip
+)
 
 
 def rows(count, proxy=SE):
@@ -56,7 +89,9 @@ def rows(count, proxy=SE):
 def test_an_action_that_is_repeated_trains_for_as_many_steps(horizon, decisions):
     """Where an episode has one step there is nothing to repeat."""
     kind = agent("DDQN", action_repeat=2, train_episodes=12, learning_starts=0)
-    loop = dataclasses.replace(LOOP, agents=(kind,), proxy=dataclasses.replace(SE, horizon=horizon), max_train_steps=12)
+    loop = dataclasses.replace(
+        LOOP, agents=(kind,), proxy=dataclasses.replace(SE, horizon=horizon), max_train_steps=12
+    )
     trained = loop.train(0, rows(2), [1, 2])
     assert trained.results.env_steps.tolist() == [12, 12]
     assert trained.agent.num_updates.tolist() == [decisions] * 2
@@ -64,10 +99,18 @@ def test_an_action_that_is_repeated_trains_for_as_many_steps(horizon, decisions)
 
 @pytest.mark.parametrize("ends_at_once", [True, False])
 def test_the_steps_of_a_training_are_environment_steps_however_short_its_episodes(ends_at_once):
-    """An action that is repeated takes fewer steps at the end of an episode; whoever trains beside takes none from anybody."""
+    """An action that is repeated takes fewer steps at the end of an episode; whoever trains
+    beside takes none from anybody.
+    """
     kind = agent("DDQN", action_repeat=7, train_episodes=900, learning_starts=0)
-    proxy = SE if ends_at_once else RewardProxy(gamename=GAME, hidden=(8,), activation="tanh", form="exclusive", gamma=0.9)
-    loop = dataclasses.replace(LOOP, agents=(kind,), proxy=proxy, judge_episodes=0, max_train_steps=200)
+    proxy = (
+        SE
+        if ends_at_once
+        else RewardProxy(gamename=GAME, hidden=(8,), activation="tanh", form="exclusive", gamma=0.9)
+    )
+    loop = dataclasses.replace(
+        LOOP, agents=(kind,), proxy=proxy, judge_episodes=0, max_train_steps=200
+    )
     params = rows(3, proxy)
     if ends_at_once:
         SE.net.split(params)["done"][:2, -1] = 1.0  # the output's bias: of two of three
@@ -79,7 +122,9 @@ def test_the_steps_of_a_training_are_environment_steps_however_short_its_episode
         alone = loop.train(0, params[n : n + 1], [5 + n])
         assert alone.results.env_steps.tolist() == steps[n : n + 1]
         assert alone.agent.num_updates.tolist() == together.agent.num_updates[n : n + 1].tolist()
-        torch.testing.assert_close(alone.agent.params[0], together.agent.params[n], rtol=0, atol=1e-5)
+        torch.testing.assert_close(
+            alone.agent.params[0], together.agent.params[n], rtol=0, atol=1e-5
+        )
 
 
 def test_the_only_state_of_a_bandit_is_what_the_task_shows():
@@ -92,16 +137,34 @@ def test_the_only_state_of_a_bandit_is_what_the_task_shows():
 
 @pytest.mark.parametrize("faithful", [False, True])
 def test_who_says_that_a_time_limit_ends_an_episode(faithful):
-    """A synthetic environment by its own key; elsewhere the agent's config, which only agents of earlier code answer with yes."""
+    """A synthetic environment by its own key; elsewhere the agent's config, which only agents of
+    earlier code answer with yes.
+    """
     reward = RewardProxy(gamename=GAME, hidden=(8,), activation="tanh", form="exclusive", gamma=0.9)
     asked = agent("DDQN", faithful=faithful)
-    for proxy, ends in ((SE, False), (dataclasses.replace(SE, cap_ends=True), True), (reward, faithful)):
+    for proxy, ends in (
+        (SE, False),
+        (dataclasses.replace(SE, cap_ends=True), True),
+        (reward, faithful),
+    ):
         loop = dataclasses.replace(LOOP, proxy=proxy, agents=(asked,))
-        assert loop.training(0, proxy.net.init([torch.Generator().manual_seed(0)]), [5]).limit_terminates is ends
+        assert (
+            loop.training(
+                0, proxy.net.init([torch.Generator().manual_seed(0)]), [5]
+            ).limit_terminates
+            is ends
+        )
         alone = dataclasses.replace(loop, judge_episodes=0)  # judged by training returns
-        assert alone.training(0, proxy.net.init([torch.Generator().manual_seed(0)]), [5]).limit_terminates is ends
+        assert (
+            alone.training(
+                0, proxy.net.init([torch.Generator().manual_seed(0)]), [5]
+            ).limit_terminates
+            is ends
+        )
     for judge in ("test", "training"):
-        method = implementation("DDQN")("cartpole", seed=0, faithful=faithful, judge=judge, stop_rule="solved")
+        method = implementation("DDQN")(
+            "cartpole", seed=0, faithful=faithful, judge=judge, stop_rule="solved"
+        )
         assert method.rollouts().training.limit_terminates is faithful
 
 
@@ -112,37 +175,60 @@ def test_a_varied_agent_alone_is_what_it_is_in_a_stack(name):
     together, alone = loop.train(0, rows(3), [5, 6, 7]), loop.train(0, rows(3)[1:2], [6])
     assert together.results.env_steps[1] == alone.results.env_steps[0]
     assert together.agent.num_updates[1] == alone.agent.num_updates[0]
-    torch.testing.assert_close(together.results.returns[1], alone.results.returns[0], rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(
+        together.results.returns[1], alone.results.returns[0], rtol=1e-4, atol=1e-4
+    )
     obs = torch.randn(16, 4, generator=torch.Generator().manual_seed(0))
     ours, theirs = (module(obs) for module in (together.agent.module(1), alone.agent.module(0)))
-    torch.testing.assert_close(*(torch.as_tensor(x[0] if isinstance(x, tuple) else x) for x in (ours, theirs)), rtol=0, atol=1e-5)
+    torch.testing.assert_close(
+        *(torch.as_tensor(x[0] if isinstance(x, tuple) else x) for x in (ours, theirs)),
+        rtol=0,
+        atol=1e-5,
+    )
 
 
 def test_a_fixed_agent_alone_is_what_it_is_in_a_stack():
-    together, alone = LOOP.evaluate(rows(3), [5, 6, 7], [0, 0, 0]), LOOP.evaluate(rows(3)[1:2], [6], [0])
+    together, alone = (
+        LOOP.evaluate(rows(3), [5, 6, 7], [0, 0, 0]),
+        LOOP.evaluate(rows(3)[1:2], [6], [0]),
+    )
     assert alone == together[1:2]
 
 
 @pytest.mark.parametrize(("solved_return", "stopped"), [(-1e9, True), (1e9, False)])
 def test_training_ends_at_the_return_that_solves(solved_return, stopped):
-    loop = dataclasses.replace(LOOP, agents=(agent("DDQN", early_out_num=2),), stop_rule="solved", solved_return=solved_return)
+    loop = dataclasses.replace(
+        LOOP,
+        agents=(agent("DDQN", early_out_num=2),),
+        stop_rule="solved",
+        solved_return=solved_return,
+    )
     assert loop.train(0, rows(2), [5, 6]).results.stopped.tolist() == [stopped] * 2
 
 
 def test_layers_that_are_averaged_over_stack_with_others_of_their_width():
     """Padding would be averaged over, too."""
-    loop, seeds = dataclasses.replace(LOOP, agents=(agent("TD3-discrete", layer_norm=True, hidden=[2]),), vary=True), range(30)
+    loop, seeds = (
+        dataclasses.replace(
+            LOOP, agents=(agent("TD3-discrete", layer_norm=True, hidden=[2]),), vary=True
+        ),
+        range(30),
+    )
     stacks = loop.stacks(0, list(range(30)), seeds)
     drawn = vary_agents(loop.agents[0][1], seeds)
     assert sorted(row for stack in stacks for row in stack) == list(range(30))
-    assert all(len({(drawn.widths[row], drawn.depths[row]) for row in stack}) == 1 for stack in stacks)
+    assert all(
+        len({(drawn.widths[row], drawn.depths[row]) for row in stack}) == 1 for stack in stacks
+    )
     assert max(map(len, stacks)) > 1
     assert len(loop.evaluate(rows(4), [0, 1, 2, 3], [0] * 4)) == 4
 
 
 def paying(gamename, *pay):
     """A one-step proxy that pays the same in every state."""
-    proxy = SyntheticProxy(gamename=gamename, hidden=(1,), activation="tanh", horizon=1, latent_size=1, done="always")
+    proxy = SyntheticProxy(
+        gamename=gamename, hidden=(1,), activation="tanh", horizon=1, latent_size=1, done="always"
+    )
     params = proxy.net.init([torch.Generator().manual_seed(0)])
     block = proxy.net.split(params)["pay"]
     block.zero_()
@@ -173,7 +259,11 @@ def test_agents_come_in_where_perfect_learners_were_and_to_less_noise():
     noise[..., 1] = 1  # all the way from the task's start states to the learned ones
     starts = env.reset(noise)[0]
     envs = make_envs(env_spec(GAME), range(500))
-    met, over, obs = [], torch.zeros(500, dtype=torch.bool), envs.reset(torch.ones(500, dtype=torch.bool))
+    met, over, obs = (
+        [],
+        torch.zeros(500, dtype=torch.bool),
+        envs.reset(torch.ones(500, dtype=torch.bool)),
+    )
     while not over.all():
         met.append(obs[~over])
         step = envs.step(torch.ones(500, dtype=torch.int64))
@@ -184,7 +274,9 @@ def test_agents_come_in_where_perfect_learners_were_and_to_less_noise():
     torch.testing.assert_close(starts.mean(0), (low + high) / 2, atol=0.03, rtol=0.1)
     torch.testing.assert_close(starts.std(0), (high - low) / 3, atol=0.02, rtol=0.15)
     assert (strategy.mean == params[0])[: -2 * 4 - 1].all()
-    assert strategy.mean[-1].item() == pytest.approx(REWARD_STD / 0.5)  # of rewards that were 0.5 and -0.5
+    assert strategy.mean[-1].item() == pytest.approx(
+        REWARD_STD / 0.5
+    )  # of rewards that were 0.5 and -0.5
 
 
 def test_the_states_met_are_those_of_one_episode_each():
@@ -193,14 +285,23 @@ def test_the_states_met_are_those_of_one_episode_each():
     assert len(set(lengths.flatten().tolist())) > 1
     assert len(states_met(learner, make_envs(env_spec(GAME), range(20)))) == lengths.sum()
     pushing = perfect_learners(*paying("pendulum", -7.0), [3])
-    assert len(states_met(pushing, make_envs(env_spec("pendulum"), range(2)))) == 2 * 200  # only its time limit ends it
+    assert (
+        len(states_met(pushing, make_envs(env_spec("pendulum"), range(2)))) == 2 * 200
+    )  # only its time limit ends it
 
 
 def test_the_first_generations_are_judged_by_perfect_learners():
-    proxy, params = paying(GAME, 0.0, 1.0)  # always to the right: 8 to 11 steps until the pole has fallen
-    loop = PerfectFirst(**{**vars(LOOP), "proxy": proxy}, perfect_generations=2, clone_generations=0)
+    proxy, params = paying(
+        GAME, 0.0, 1.0
+    )  # always to the right: 8 to 11 steps until the pole has fallen
+    loop = PerfectFirst(
+        **{**vars(LOOP), "proxy": proxy}, perfect_generations=2, clone_generations=0
+    )
     item = Item(member=-1, sign=0, agent=0, turn=0)
-    proposals = [GaussianProposal(1, n, params[0].numpy(), torch.zeros(params.shape[1]).numpy()) for n in range(3)]
+    proposals = [
+        GaussianProposal(1, n, params[0].numpy(), torch.zeros(params.shape[1]).numpy())
+        for n in range(3)
+    ]
     (perfect,), (trained,) = (loop(proposals[n], [item]) for n in (1, 2))
     assert perfect.train_steps == perfect.num_updates == perfect.episodes == 0
     assert trained.train_steps > 0
@@ -208,23 +309,35 @@ def test_the_first_generations_are_judged_by_perfect_learners():
     assert perfect.test_return * 2 == perfect.test_steps
     assert perfect.fitness == perfect.test_return
     items = [Item(member=-1, sign=0, agent=n, turn=0) for n in range(3)]
-    assert loop(proposals[0], items) == [loop(proposals[0], [one])[0] for one in items]  # each is tested on seeds of its own
+    assert loop(proposals[0], items) == [
+        loop(proposals[0], [one])[0] for one in items
+    ]  # each is tested on seeds of its own
 
 
 def test_clones_judge_between_perfect_learners_and_agents():
     proxy, params = paying(GAME, 0.0, 1.0)
-    loop = PerfectFirst(**{**vars(LOOP), "proxy": proxy}, perfect_generations=1, clone_generations=2)
+    loop = PerfectFirst(
+        **{**vars(LOOP), "proxy": proxy}, perfect_generations=1, clone_generations=2
+    )
     item, still = Item(member=-1, sign=0, agent=0, turn=0), torch.zeros(params.shape[1]).numpy()
     outcomes = [loop(GaussianProposal(1, n, params[0].numpy(), still), [item])[0] for n in range(4)]
-    assert [outcome.num_updates for outcome in outcomes[:3]] == [0, CLONE.num_updates, CLONE.num_updates]
+    assert [outcome.num_updates for outcome in outcomes[:3]] == [
+        0,
+        CLONE.num_updates,
+        CLONE.num_updates,
+    ]
     assert [outcome.train_steps > 0 for outcome in outcomes] == [False, False, False, True]
     assert all(8 <= outcome.test_return <= 11 for outcome in outcomes[:3])  # always to the right
 
 
 @pytest.mark.parametrize("gamename", [GAME, "pendulum"])
 def test_clones_do_what_pays_best_in_start_states(gamename):
-    """Those of two environments that pay otherwise; each clone begins from fresh weights, a function of its seed."""
-    proxy = SyntheticProxy(gamename=gamename, hidden=(4,), activation="tanh", horizon=1, latent_size=2, done="always")
+    """Those of two environments that pay otherwise; each clone begins from fresh weights, a
+    function of its seed.
+    """
+    proxy = SyntheticProxy(
+        gamename=gamename, hidden=(4,), activation="tanh", horizon=1, latent_size=2, done="always"
+    )
     learners = perfect_learners(proxy, rows(2, proxy), [3, 4])
     env, taught = learners.env, clones(learners, proxy.spec)
     noise = torch.rand(2, 300, env.reset_noise_size, generator=torch.Generator().manual_seed(5))
@@ -232,7 +345,9 @@ def test_clones_do_what_pays_best_in_start_states(gamename):
     best, done = env.best(env.reset(noise)), taught.greedy(obs)
     if proxy.spec.continuous:
         meant = env.meant(env.reset(noise))  # further out than what pays best
-        error, others, further = ((done - x).abs().mean((1, 2)) for x in (best, best.flip(0), meant))
+        error, others, further = (
+            (done - x).abs().mean((1, 2)) for x in (best, best.flip(0), meant)
+        )
         assert (error < 0.05).all()
         assert (error < others / 3).all()
         assert (error < further / 2).all()
@@ -245,8 +360,12 @@ def test_clones_do_what_pays_best_in_start_states(gamename):
 def test_agents_take_turns():
     loop = dataclasses.replace(LOOP, agents=(agent("DDQN"), agent("PPO")))
     both = loop.evaluate(rows(4), [1, 2, 3, 4], [0, 1, 2, 3])
-    assert both[1::2] == dataclasses.replace(loop, agents=loop.agents[1:]).evaluate(rows(4)[1::2], [2, 4], [0, 0])
-    assert both[0::2] == dataclasses.replace(loop, agents=loop.agents[:1]).evaluate(rows(4)[0::2], [1, 3], [0, 0])
+    assert both[1::2] == dataclasses.replace(loop, agents=loop.agents[1:]).evaluate(
+        rows(4)[1::2], [2, 4], [0, 0]
+    )
+    assert both[0::2] == dataclasses.replace(loop, agents=loop.agents[:1]).evaluate(
+        rows(4)[0::2], [1, 3], [0, 0]
+    )
 
 
 def test_a_diverged_agent_scores_the_worst_legal_return_and_is_counted():
@@ -262,16 +381,24 @@ def test_a_diverged_agent_scores_the_worst_legal_return_and_is_counted():
     params[1] = float("inf")
     assert loop.evaluate(params, [1, 2], [0, 0])[1].fitness == -1000 - 100 * (195 - 1)
     loop = dataclasses.replace(loop, objective="auc")
-    assert loop.evaluate(params, [1, 2], [0, 0])[1].fitness == 1.0 * 4  # the shortest four episodes, at the worst return
-    reward = RewardProxy(gamename="acrobot", hidden=(8,), activation="tanh", form="exclusive", gamma=0.9)
+    assert (
+        loop.evaluate(params, [1, 2], [0, 0])[1].fitness == 1.0 * 4
+    )  # the shortest four episodes, at the worst return
+    reward = RewardProxy(
+        gamename="acrobot", hidden=(8,), activation="tanh", form="exclusive", gamma=0.9
+    )
     loop = dataclasses.replace(loop, proxy=reward)
     params = rows(2, reward)
     params[1] = float("inf")
-    assert loop.evaluate(params, [1, 2], [0, 0])[1].fitness == -500.0 * 1000  # the longest training, as returns cost
+    assert (
+        loop.evaluate(params, [1, 2], [0, 0])[1].fitness == -500.0 * 1000
+    )  # the longest training, as returns cost
 
 
 class Steering(gymnasium.Env):
-    """Five steps that pay the action, as MuJoCo does: one that is nan is paid nan, which a roll-out refuses."""
+    """Five steps that pay the action, as MuJoCo does: one that is nan is paid nan, which a
+    roll-out refuses.
+    """
 
     observation_space = gymnasium.spaces.Box(-1, 1, (4,), np.float32)
     action_space = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
@@ -288,25 +415,41 @@ class Steering(gymnasium.Env):
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("kind", ["SE", "RN"])
-def test_a_diverged_agent_is_as_bad_as_the_worst_where_no_worst_return_is_known(monkeypatch, kind, objective):
-    """It is not tested: with its nan weights it would do something, or end the search, and be paid for it."""
+def test_a_diverged_agent_is_as_bad_as_the_worst_where_no_worst_return_is_known(
+    monkeypatch, kind, objective
+):
+    """It is not tested: with its nan weights it would do something, or end the search, and be
+    paid for it.
+    """
     monkeypatch.setitem(NAMED, "steering", Game(Steering, horizon=5, solved_return=5.0))
     sizes = {"gamename": "steering", "hidden": (8,), "activation": "tanh"}
-    proxy = SyntheticProxy(**sizes, horizon=20) if kind == "SE" else RewardProxy(**sizes, form="exclusive", gamma=0.9)
-    td3 = build_config(AGENTS["TD3"].config, [*merged_values("TD3", "steering"), ("test", SMALL["DDQN"])])
-    loop = dataclasses.replace(LOOP, proxy=proxy, agents=(("TD3", td3),), objective=objective, stop_rule="solved")
+    proxy = (
+        SyntheticProxy(**sizes, horizon=20)
+        if kind == "SE"
+        else RewardProxy(**sizes, form="exclusive", gamma=0.9)
+    )
+    td3 = build_config(
+        AGENTS["TD3"].config, [*merged_values("TD3", "steering"), ("test", SMALL["DDQN"])]
+    )
+    loop = dataclasses.replace(
+        LOOP, proxy=proxy, agents=(("TD3", td3),), objective=objective, stop_rule="solved"
+    )
     params = rows(3, proxy)
     params[1] = float("inf")
     outcomes = loop.evaluate(params, [1, 2, 3], [0] * 3)
     assert [outcome.failed for outcome in outcomes] == [False, True, False]
     alone = [loop.evaluate(params[[n]], [n + 1], [0])[0] for n in (0, 2)]
-    assert [outcome.test_return for outcome in alone] == pytest.approx([outcomes[0].test_return, outcomes[2].test_return])
+    assert [outcome.test_return for outcome in alone] == pytest.approx(
+        [outcomes[0].test_return, outcomes[2].test_return]
+    )
     judged = worst_for_failed(outcomes)
     for key in ("fitness", "test_return"):
         assert np.isnan(getattr(outcomes[1], key))
         assert getattr(judged[1], key) == min(getattr(outcomes[n], key) for n in (0, 2))
     assert [judged[0], judged[2]] == [outcomes[0], outcomes[2]]
-    assert [outcome.fitness for outcome in worst_for_failed(outcomes[1:2])] == [-1e9]  # nobody knows better
+    assert [outcome.fitness for outcome in worst_for_failed(outcomes[1:2])] == [
+        -1e9
+    ]  # nobody knows better
 
 
 def test_an_action_that_is_no_number_never_reaches_the_task(monkeypatch):
@@ -329,7 +472,9 @@ def test_the_step_budget_ends_a_training():
 
 
 def test_the_published_rule_needs_21_episodes():
-    """Ten of initialisation, ten to compare, and the eleventh: 21 * 20 steps, without a look at the real task."""
+    """Ten of initialisation, ten to compare, and the eleventh: 21 * 20 steps, without a look at
+    the real task.
+    """
     name, cfg = agent("DDQN", train_episodes=50, learning_starts=10)
     cfg = dataclasses.replace(cfg, early_out_virtual_diff=1e9)
     loop = dataclasses.replace(LOOP, agents=((name, cfg),), stop_rule="plateau")
@@ -351,9 +496,13 @@ def test_reward_networks_are_judged_on_the_real_task(rule):
 
 def test_objectives_by_hand():
     facts = Facts(
-        torch.tensor([150.0, 200.0]), torch.tensor([700.0, 300.0]), torch.tensor([[10.0, 20], [100, 200]]),
-        torch.tensor([[5.0, 7], [2, 3]]), 195.0, 100.0,
-    )  # fmt: skip
+        torch.tensor([150.0, 200.0]),
+        torch.tensor([700.0, 300.0]),
+        torch.tensor([[10.0, 20], [100, 200]]),
+        torch.tensor([[5.0, 7], [2, 3]]),
+        195.0,
+        100.0,
+    )
     assert steps_to_threshold(facts).tolist() == [-700 - 4500, -300]
     assert area_under_curve(facts).tolist() == [190, 800]
     assert OBJECTIVES["final_return"](facts).tolist() == [150, 200]
@@ -362,15 +511,38 @@ def test_objectives_by_hand():
 
 @pytest.mark.parametrize(
     ("settings", "message"),
-    [({"one_step": True, "proxy_horizon": 5}, "one_step true: .*leave out proxy_horizon and cap_ends"),
-     ({"one_step": True, "cap_ends": True}, "one_step true: .*leave out proxy_horizon and cap_ends"),
-     ({"perfect_generations": 3}, "perfect_generations 3: they need one_step true; use that, or 0"),
-     ({"clone_generations": 3}, "clone_generations 3: clones follow perfect_generations; set that, or use 0"),
-     ({"agent_noise": 0.5}, "agent_noise 0.5: it needs perfect_generations and strategy snes; or use 1.0"),
-     ({"agent_noise": 0.5, "strategy": "snes"}, "agent_noise 0.5: it needs perfect_generations"),
-     ({"agent_noise": 0.5, "perfect_generations": 3, "one_step": True}, "agent_noise 0.5: it needs .* and strategy snes"),
-     ({"perfect_generations": 3, "one_step": True}, "perfect_generations 3: their scores are no agents'; use keep=last, or 0")],
-)  # fmt: skip
+    [
+        (
+            {"one_step": True, "proxy_horizon": 5},
+            "one_step true: .*leave out proxy_horizon and cap_ends",
+        ),
+        (
+            {"one_step": True, "cap_ends": True},
+            "one_step true: .*leave out proxy_horizon and cap_ends",
+        ),
+        (
+            {"perfect_generations": 3},
+            "perfect_generations 3: they need one_step true; use that, or 0",
+        ),
+        (
+            {"clone_generations": 3},
+            "clone_generations 3: clones follow perfect_generations; set that, or use 0",
+        ),
+        (
+            {"agent_noise": 0.5},
+            "agent_noise 0.5: it needs perfect_generations and strategy snes; or use 1.0",
+        ),
+        ({"agent_noise": 0.5, "strategy": "snes"}, "agent_noise 0.5: it needs perfect_generations"),
+        (
+            {"agent_noise": 0.5, "perfect_generations": 3, "one_step": True},
+            "agent_noise 0.5: it needs .* and strategy snes",
+        ),
+        (
+            {"perfect_generations": 3, "one_step": True},
+            "perfect_generations 3: their scores are no agents'; use keep=last, or 0",
+        ),
+    ],
+)
 def test_keys_that_contradict_each_other(settings, message):
     with pytest.raises(UserError, match=message):
         load_config(SEConfig, "SE", GAME, None, {}, settings)

@@ -1,4 +1,6 @@
-"""Inner agents, their proxies and their tests draw numbers of their own; what an outcome is made of."""
+"""Inner agents, their proxies and their tests draw numbers of their own; what an outcome is made
+of.
+"""
 
 import dataclasses
 import itertools
@@ -21,14 +23,28 @@ from lightning_rl.methods import inner_loop
 from lightning_rl.methods.inner_loop import InnerLoop
 
 SEARCH = StrategyConfig(
-    strategy="openai", population=3, mirrored=True, noise_std=0.1, noise_decay=1.0, step_size=0.5, step_decay=1.0,
-    score_transform="nes_unnormalised", num_grad_evals=2, grad_eval_aggregate="mean", center_agents=2, shared_agents=False,
-    weight_decay=0.0, nes_step_size=False, keep="best",
-)  # fmt: skip
+    strategy="openai",
+    population=3,
+    mirrored=True,
+    noise_std=0.1,
+    noise_decay=1.0,
+    step_size=0.5,
+    step_decay=1.0,
+    score_transform="nes_unnormalised",
+    num_grad_evals=2,
+    grad_eval_aggregate="mean",
+    center_agents=2,
+    shared_agents=False,
+    weight_decay=0.0,
+    nes_step_size=False,
+    keep="best",
+)
 
 
 def strategy(run_seed=3, **changes):
-    return OpenAIES(torch.zeros(4), torch.ones(4) > 0, dataclasses.replace(SEARCH, **changes), run_seed)
+    return OpenAIES(
+        torch.zeros(4), torch.ones(4) > 0, dataclasses.replace(SEARCH, **changes), run_seed
+    )
 
 
 def test_every_agent_of_every_generation_has_a_seed_of_its_own():
@@ -51,11 +67,24 @@ def test_shared_agents_are_shared_by_the_candidates_of_a_generation_alone():
     assert not set(seeds[0]) & set(seeds[1])
 
 
-SMALL = {"train_episodes": 1, "batch_size": 4, "hidden": [4], "learning_starts": 1, "replay_size": 20}
-CONFIG = build_config(AGENTS["DDQN"].config, [*merged_values("DDQN", "cartpole-v0"), ("test", SMALL)])
+SMALL = {
+    "train_episodes": 1,
+    "batch_size": 4,
+    "hidden": [4],
+    "learning_starts": 1,
+    "replay_size": 20,
+}
+CONFIG = build_config(
+    AGENTS["DDQN"].config, [*merged_values("DDQN", "cartpole-v0"), ("test", SMALL)]
+)
 PROXY = SyntheticProxy(gamename="cartpole-v0", hidden=(4,), activation="tanh", horizon=5)
 LOOP = InnerLoop(
-    proxy=PROXY, agents=(("DDQN", CONFIG),), solved_return=195.0, test_episodes=3, judge_episodes=1, max_train_steps=10
+    proxy=PROXY,
+    agents=(("DDQN", CONFIG),),
+    solved_return=195.0,
+    test_episodes=3,
+    judge_episodes=1,
+    max_train_steps=10,
 )
 
 
@@ -69,7 +98,9 @@ def test_the_inner_loop_trains_each_item_with_its_seed(monkeypatch):
 
 
 def test_start_states_of_proxies_and_tests_all_differ(monkeypatch):
-    """Two agents, three test episodes each: nobody starts where another does, nor a test where a training did."""
+    """Two agents, three test episodes each: nobody starts where another does, nor a test where a
+    training did.
+    """
     made, starts = inner_loop.make_envs, []
 
     def make_envs(spec, seeds):
@@ -102,7 +133,13 @@ def test_judges_meet_other_episodes_every_time():
         return FuncBatch(GRID_WORLDS["emptyroom22"](), 3, seeds)
 
     agent = table_of(4, 4, [0, 1], 0.8, 0.5, 0.5, 0.5, 1.0)
-    JudgedTraining(agent, FuncBatch(GRID_WORLDS["emptyroom22"](), 3, [0, 1]), 3, 0.8, score=mean_test_return(make_envs, 2)).run()
+    JudgedTraining(
+        agent,
+        FuncBatch(GRID_WORLDS["emptyroom22"](), 3, [0, 1]),
+        3,
+        0.8,
+        score=mean_test_return(make_envs, 2),
+    ).run()
     assert len(set(seen)) == len(seen) == 2 * 3 * 2
 
 
@@ -110,7 +147,9 @@ def test_judges_meet_other_episodes_every_time():
 def test_inner_agents_begin_with_weights_of_their_own(varied):
     loop = dataclasses.replace(LOOP, vary=varied, max_train_steps=1)
     params = PROXY.net.init([torch.Generator().manual_seed(0)]).expand(2, -1)
-    agent = loop.train(0, params, [5, 6]).agent  # varied ones have different widths, and the one depth that a stack has
+    agent = loop.train(
+        0, params, [5, 6]
+    ).agent  # varied ones have different widths, and the one depth that a stack has
     assert not np.array_equal(*(agent.module(n)(torch.ones(4)).detach().numpy() for n in range(2)))
 
 
@@ -118,19 +157,31 @@ def test_the_step_budget_counts_environment_steps_in_whole_decisions():
     """Ten steps at three a decision: four decisions."""
     name, cfg = LOOP.agents[0]
     agents = ((name, dataclasses.replace(cfg, action_repeat=3)),)
-    loop = dataclasses.replace(LOOP, agents=agents, proxy=dataclasses.replace(PROXY, horizon=100), max_train_steps=10)
+    loop = dataclasses.replace(
+        LOOP, agents=agents, proxy=dataclasses.replace(PROXY, horizon=100), max_train_steps=10
+    )
     params = torch.zeros(1, PROXY.net.size)
     assert [outcome.train_steps for outcome in loop.evaluate(params, [7], [0])] == [12]
 
 
 def test_a_score_is_the_mean_of_the_test_episodes():
     trained = LOOP.train(0, torch.zeros(2, PROXY.net.size), [7, 8])
-    outcomes = LOOP.outcomes(trained._replace(test_returns=torch.tensor([[1.0, 2.0, 9.0], [3.0, 3.0, 6.0]])))
-    assert [(outcome.fitness, outcome.test_return) for outcome in outcomes] == [(4.0, 4.0), (4.0, 4.0)]
+    outcomes = LOOP.outcomes(
+        trained._replace(test_returns=torch.tensor([[1.0, 2.0, 9.0], [3.0, 3.0, 6.0]]))
+    )
+    assert [(outcome.fitness, outcome.test_return) for outcome in outcomes] == [
+        (4.0, 4.0),
+        (4.0, 4.0),
+    ]
 
 
 def test_solved_means_the_solved_return():
     loop = dataclasses.replace(LOOP, stop_rule="solved")
-    rule = stop_rule(dataclasses.replace(CONFIG, early_out_num=2), loop.stop_rule, loop.solved_return)
-    assert rule(torch.tensor([[190.0, 199.0], [190.0, 200.0]]), torch.tensor([2, 2])).tolist() == [False, True]
+    rule = stop_rule(
+        dataclasses.replace(CONFIG, early_out_num=2), loop.stop_rule, loop.solved_return
+    )
+    assert rule(torch.tensor([[190.0, 199.0], [190.0, 200.0]]), torch.tensor([2, 2])).tolist() == [
+        False,
+        True,
+    ]
     assert stop_rule(CONFIG, "solved", None) is None

@@ -14,18 +14,27 @@ NET = SyntheticNet(2, 3, (8,), "tanh")
 def data():
     torch.manual_seed(0)
     ends = torch.tensor([0.0, 0, 1, 0, 1])
-    return Data(torch.randn(5, 2), torch.eye(3)[[0, 1, 2, 0, 1]], torch.randn(5), ends, torch.randn(5, 2))
+    return Data(
+        torch.randn(5, 2), torch.eye(3)[[0, 1, 2, 0, 1]], torch.randn(5), ends, torch.randn(5, 2)
+    )
 
 
 def test_losses_by_hand_and_the_swapped_inputs_of_the_published_form():
     params, d = NET.init([torch.Generator().manual_seed(1)]), data()
-    state, reward, done = (head.module(NET.split(params)[name][0]) for name, head in NET.heads.items())
-    for order, x in ((model_input, torch.cat([d.act, d.obs], 1)), (swapped_model_input, torch.cat([d.obs, d.act], 1))):
+    state, reward, done = (
+        head.module(NET.split(params)[name][0]) for name, head in NET.heads.items()
+    )
+    for order, x in (
+        (model_input, torch.cat([d.act, d.obs], 1)),
+        (swapped_model_input, torch.cat([d.obs, d.act], 1)),
+    ):
         losses = model_losses(NET, params, order(d.act, d.obs), d)
         torch.testing.assert_close(losses["state"], (state(x) - d.next_obs).square().mean())
         torch.testing.assert_close(losses["reward"], (reward(x)[:, 0] - d.reward).square().mean())
         p = done(x)[:, 0].sigmoid()
-        torch.testing.assert_close(losses["done"], -(d.terminated * p.log() + (1 - d.terminated) * (1 - p).log()).mean())
+        torch.testing.assert_close(
+            losses["done"], -(d.terminated * p.log() + (1 - d.terminated) * (1 - p).log()).mean()
+        )
 
 
 def test_a_model_of_cartpole_learns_the_task_and_resumes_exactly(tmp_path):
@@ -33,8 +42,13 @@ def test_a_model_of_cartpole_learns_the_task_and_resumes_exactly(tmp_path):
     settings = {"data_steps": 300, "batch_size": 64, "hidden": [32], "eval_interval": 10}
     assert run_cli(whole, "--max_epochs", "20", implementation="MBRL", **settings) == 0
     for epochs in ("10", "20"):
-        assert run_cli(parts, "--max_epochs", epochs, "--resume", implementation="MBRL", **settings) == 0
-    first, second = (read_proxy(run_dir(folder, implementation="MBRL") / "proxy.pt") for folder in (whole, parts))
+        assert (
+            run_cli(parts, "--max_epochs", epochs, "--resume", implementation="MBRL", **settings)
+            == 0
+        )
+    first, second = (
+        read_proxy(run_dir(folder, implementation="MBRL") / "proxy.pt") for folder in (whole, parts)
+    )
     assert torch.equal(first[1], second[1])
     assert first[2]["score"] > -0.6  # less the held-out losses of state, reward and end
     assert first[0].done == "classifier"
@@ -45,14 +59,22 @@ def test_a_model_of_cartpole_learns_the_task_and_resumes_exactly(tmp_path):
 
 def test_agents_without_memory_are_refused(tmp_path, capsys):
     assert run_cli(tmp_path, implementation="MBRL", agent="PPO") == 2
-    assert "agent PPO keeps no transitions to learn from; use one of: DDQN" in capsys.readouterr().err
+    assert (
+        "agent PPO keeps no transitions to learn from; use one of: DDQN" in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"agent": "{DDQN: {gamma: 0.0}}"}, "agent DDQN, gamma 0: its transitions do not tell ends from steps; use more than 0"),
-        ({"data_agents": 1, "data_steps": 1}, "data_steps 1 of one agent: it judges the model, and none is left to learn from"),
+        (
+            {"agent": "{DDQN: {gamma: 0.0}}"},
+            "agent DDQN, gamma 0: its transitions do not tell ends from steps; use more than 0",
+        ),
+        (
+            {"data_agents": 1, "data_steps": 1},
+            "data_steps 1 of one agent: it judges the model, and none is left to learn from",
+        ),
     ],
 )
 def test_data_that_say_nothing_are_refused(tmp_path, capsys, settings, message):
@@ -65,4 +87,7 @@ def test_an_agent_that_diverges_is_named_before_the_model_learns(tmp_path, capsy
     agent = "{TD3: {learning_rate: 1.0e+30, learning_starts: 1, hidden: [4], batch_size: 8}}"
     settings = {"data_agents": 1, "data_steps": 400, "max_epochs": 1, "agent": agent}
     assert run_cli(tmp_path, implementation="MBRL", gamename="pendulum", **settings) == 2
-    assert "agent TD3 diverged while it collected transitions; use a lower --set agent.TD3.learning" in capsys.readouterr().err
+    assert (
+        "agent TD3 diverged while it collected transitions; use a lower --set agent.TD3.learning"
+        in capsys.readouterr().err
+    )

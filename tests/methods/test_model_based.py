@@ -25,23 +25,57 @@ from lightning_rl.run.processes import split_seeds
 
 @pytest.mark.parametrize(
     ("implementation", "gamename"),
-    [("ER", "procmaze-3"), ("perfect-model", "buttongrid-3"), ("simple-model", "panflute"), ("categorical-latent", "procmaze-2"),
-     ("gaussian-latent", "cliff")],
-)  # fmt: skip
+    [
+        ("ER", "procmaze-3"),
+        ("perfect-model", "buttongrid-3"),
+        ("simple-model", "panflute"),
+        ("categorical-latent", "procmaze-2"),
+        ("gaussian-latent", "cliff"),
+    ],
+)
 def test_a_resumed_seed_of_many_is_the_seed_alone(tmp_path, implementation, gamename):
     check_a_seed_of_many(tmp_path, implementation, gamename)
 
 
 def test_each_seed_has_a_run_directory_of_its_own(tmp_path, capsys):
-    assert run_cli(tmp_path, "--max_epochs", "4", "--num_seeds", "2", implementation="simple-model", gamename="procmaze-3") == 0
+    assert (
+        run_cli(
+            tmp_path,
+            "--max_epochs",
+            "4",
+            "--num_seeds",
+            "2",
+            implementation="simple-model",
+            gamename="procmaze-3",
+        )
+        == 0
+    )
     for seed in (25, 26):
         folder = run_dir(tmp_path, "procmaze-3", seed, "simple-model")
         events = EventAccumulator(str(folder / "logger" / "version_0"))
         events.Reload()
-        tags = {"eval/return_mean", "eval_greedy/return_mean", "rollout/reward_rate", "train/value_loss", "model/obs_loss"}
+        tags = {
+            "eval/return_mean",
+            "eval_greedy/return_mean",
+            "rollout/reward_rate",
+            "train/value_loss",
+            "model/obs_loss",
+        }
         assert tags <= set(events.Tags()["scalars"])
         assert events.Scalars("eval_greedy/return_mean")[-1].step == 40
-        assert main(["--eval_agent", str(folder / "last.ckpt"), "--eval_episodes", "2", "--num_workers", "0"]) == 0
+        assert (
+            main(
+                [
+                    "--eval_agent",
+                    str(folder / "last.ckpt"),
+                    "--eval_episodes",
+                    "2",
+                    "--num_workers",
+                    "0",
+                ]
+            )
+            == 0
+        )
         report = json.loads((folder / "evaluation.json").read_text())
         assert report["env_steps"] == 40
         assert (folder / "evaluation.mp4").exists()
@@ -51,9 +85,22 @@ def test_groups_of_seeds_in_processes_are_the_same_runs(tmp_path, capfd):
     one, two = tmp_path / "one", tmp_path / "two"
     flags = ("--max_epochs", "2", "--num_seeds", "3")
     assert run_cli(one, *flags, implementation="simple-model", gamename="panflute-3") == 0
-    assert run_cli(two, *flags, "--num_processes", "2", implementation="simple-model", gamename="panflute-3") == 0
+    assert (
+        run_cli(
+            two,
+            *flags,
+            "--num_processes",
+            "2",
+            implementation="simple-model",
+            gamename="panflute-3",
+        )
+        == 0
+    )
     for seed in (25, 26, 27):
-        assert_same_runs(*(last(folder, "simple-model", "panflute-3", seed) for folder in (one, two)), exactly=False)
+        assert_same_runs(
+            *(last(folder, "simple-model", "panflute-3", seed) for folder in (one, two)),
+            exactly=False,
+        )
     assert run_cli(two, "--num_processes", "2", implementation="ER", gamename="panflute-3") == 2
     assert "--num_processes 2: more than the 1 seed(s) of --num_seeds" in capfd.readouterr().err
 
@@ -66,31 +113,50 @@ def test_seeds_are_split_evenly():
 @pytest.mark.parametrize(
     ("implementation", "gamename"),
     [
-        *(("simple-model", gamename) for gamename in ("procmaze-2", "buttongrid-2-1", "panflute-3", "cliff")),
-        *((implementation, "procmaze-2") for implementation in ("perfect-model", "categorical-latent", "gaussian-latent")),
+        *(
+            ("simple-model", gamename)
+            for gamename in ("procmaze-2", "buttongrid-2-1", "panflute-3", "cliff")
+        ),
+        *(
+            (implementation, "procmaze-2")
+            for implementation in ("perfect-model", "categorical-latent", "gaussian-latent")
+        ),
         ("perfect-model", "cliff"),
     ],
 )
 def test_imagined_roll_outs_beside_real_ones(tmp_path, capsys, implementation, gamename):
-    assert run_cli(tmp_path, "--max_epochs", "1", implementation=implementation, gamename=gamename) == 0
+    assert (
+        run_cli(tmp_path, "--max_epochs", "1", implementation=implementation, gamename=gamename)
+        == 0
+    )
     checkpoint = run_dir(tmp_path, gamename, implementation=implementation) / "last.ckpt"
     assert main(["--eval_agent", str(checkpoint), "--imagine", "--eval_episodes", "40"]) == 0
     assert "mean absolute errors" in capsys.readouterr().out
     header, *rows = csv.reader(checkpoint.with_name("imagination.csv").read_text().splitlines())
-    assert header == ["step", "bit_error", "unchanged_bit_error", "reward_error", "termination_error"]
+    assert header == [
+        "step",
+        "bit_error",
+        "unchanged_bit_error",
+        "reward_error",
+        "termination_error",
+    ]
     assert [row[0] for row in rows] == ["1", "2", "3"]
     bit_errors = [float(row[1]) for row in rows]
     if implementation == "perfect-model":
         assert max(bit_errors) < 0.2  # only the events differ
     else:
-        assert min(bit_errors) > 0.1  # nothing is learned yet: a constant 0.5 would be wrong by that
+        assert (
+            min(bit_errors) > 0.1
+        )  # nothing is learned yet: a constant 0.5 would be wrong by that
     above = plt.imread(checkpoint.with_name("imagination.png"))[..., :3]
     above = above[: len(above) * 2 // 5]  # the boards; the curves are below
     assert ((above.max(-1) - above.min(-1)) > 0.2).mean() > 0.01  # neither white nor grey
 
 
 class Clock(FuncEnv):
-    """state: steps done, and the steps after which the episode ends, 1 or 3, which is also the reward of every step."""
+    """state: steps done, and the steps after which the episode ends, 1 or 3, which is also the
+    reward of every step.
+    """
 
     obs_low, obs_high, action_size, binary_obs = (0.0, 0.0), (1.0, 1.0), 2, True
 
@@ -107,20 +173,36 @@ class Clock(FuncEnv):
 
 class WrongClock(Clock):
     def step(self, state, action, noise):
-        obs, reward, continuation = torch.tensor([[0.5, 0.25]] * 2), torch.tensor([1.5, 1.5]), torch.tensor([0.25, 0.875])
-        return super().step(state, action, noise)._replace(obs=obs, reward=reward, continuation=continuation)
+        obs, reward, continuation = (
+            torch.tensor([[0.5, 0.25]] * 2),
+            torch.tensor([1.5, 1.5]),
+            torch.tensor([0.25, 0.875]),
+        )
+        return (
+            super()
+            .step(state, action, noise)
+            ._replace(obs=obs, reward=reward, continuation=continuation)
+        )
 
 
 def test_the_errors_of_what_is_imagined_by_hand():
-    """Bits are 10, 11 and 11 after 00 at the start. Both episodes count in the first step: their rewards 1 and 3 are off by 0.5
-    and 1.5, their ends 1 and 0 by 0.25 and 0.125. The second alone goes on, and ends in the third step."""
-    policy = SimpleNamespace(noise_size=2, action_size=2, act=lambda obs, command, noise: torch.zeros(2, dtype=torch.int64))
+    """Bits are 10, 11 and 11 after 00 at the start. Both episodes count in the first step: their
+    rewards 1 and 3 are off by 0.5 and 1.5, their ends 1 and 0 by 0.25 and 0.125. The second alone
+    goes on, and ends in the third step.
+    """
+    policy = SimpleNamespace(
+        noise_size=2,
+        action_size=2,
+        act=lambda obs, command, noise: torch.zeros(2, dtype=torch.int64),
+    )
     names = ("step", "bit_error", "unchanged_bit_error", "reward_error", "termination_error")
     (seen, dreamt), rows = _compare(policy, Clock(), WrongClock(), 2, 5, torch.Generator())
     assert [tuple(row) for row in rows] == [names] * 3
     assert [list(row.values()) for row in rows] == [
-        [1, 0.375, 0.5, 1.0, 0.1875], [2, 0.625, 1.0, 1.5, 0.125], [3, 0.625, 1.0, 1.5, 0.875],
-    ]  # fmt: skip
+        [1, 0.375, 0.5, 1.0, 0.1875],
+        [2, 0.625, 1.0, 1.5, 0.125],
+        [3, 0.625, 1.0, 1.5, 0.875],
+    ]
     assert [obs.tolist() for obs in seen] == [[0, 0], [1, 0], [1, 1], [1, 1]]
     assert [obs.tolist() for obs in dreamt] == [[0, 0], *[[0.5, 0.25]] * 3]
     _, perfect = _compare(policy, Clock(), Clock(), 2, 2, torch.Generator())
@@ -149,56 +231,110 @@ class Spy(Callback):
 
 def test_lightning_sees_every_update_and_keeps_weights_and_moments(tmp_path):
     """Steps 5 to 19 update, model and values once each; two epochs tick the clock."""
-    small = {"hidden": [8], "batch_size": 4, "rollout_length": 2, "steps_per_epoch": 10, "eval_episodes": 1}
-    method = ModelBased("panflute-2", implementation="simple-model", seed=1, num_seeds=2, learning_starts=5, **small)
+    small = {
+        "hidden": [8],
+        "batch_size": 4,
+        "rollout_length": 2,
+        "steps_per_epoch": 10,
+        "eval_episodes": 1,
+    }
+    method = ModelBased(
+        "panflute-2", implementation="simple-model", seed=1, num_seeds=2, learning_starts=5, **small
+    )
     spy = Spy()
-    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
-    trainer = Trainer(accelerator="cpu", max_epochs=2, callbacks=[spy], num_sanity_val_steps=0, **quiet)
+    quiet = {
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+    }
+    trainer = Trainer(
+        accelerator="cpu", max_epochs=2, callbacks=[spy], num_sanity_val_steps=0, **quiet
+    )
     trainer.fit(method, datamodule=method.rollouts())
     assert spy.steps == {"MemberAdam": 30, "Clock": 2}
     trainer.save_checkpoint(tmp_path / "all.ckpt")
     saved = torch.load(tmp_path / "all.ckpt", weights_only=True)
     agent = method.agent
     assert torch.equal(saved["state_dict"]["agent.online.params"], agent.online.params)
-    assert torch.equal(saved["state_dict"]["agent.source.weights.params"], agent.source.weights.params)
-    assert torch.equal(saved["optimizer_states"][2]["state"][0]["exp_avg"], agent.source.weights.adam.moments["exp_avg"])
+    assert torch.equal(
+        saved["state_dict"]["agent.source.weights.params"], agent.source.weights.params
+    )
+    assert torch.equal(
+        saved["optimizer_states"][2]["state"][0]["exp_avg"],
+        agent.source.weights.adam.moments["exp_avg"],
+    )
     assert saved["optimizer_states"][1]["state"][0]["step"].tolist() == [15, 15]
 
 
-# Step size and temperature in the high-data and the low-data regime, by agent and environment, as published.
+# Step size and temperature in the high-data and the low-data regime, by agent and environment, as
+# published.
 TUNED = {
-    ("simple-model", "procmaze"): (2e-4, 0.8, 2.5e-5, 0.4), ("simple-model", "buttongrid"): (2e-4, 1.6, 5e-5, 0.4),
-    ("simple-model", "panflute"): (1e-4, 0.4, 2e-4, 0.2), ("perfect-model", "procmaze"): (1e-4, 0.4, 4e-4, 0.4),
-    ("perfect-model", "buttongrid"): (2e-4, 0.0125, 2e-4, 0.0125), ("perfect-model", "panflute"): (2e-4, 0.1, 1e-4, 0.1),
-    ("ER", "procmaze"): (5e-5, 0.1, 2.5e-5, 1.6), ("ER", "buttongrid"): (5e-5, 0.0125, 2.5e-5, 0.1),
-    ("ER", "panflute"): (1e-4, 0.1, 3.125e-6, 0.8), ("categorical-latent", "procmaze"): (2e-4, 1.6, 1e-4, 0.8),
-    ("categorical-latent", "buttongrid"): (1e-4, 0.05, 2e-4, 0.1), ("categorical-latent", "panflute"): (8e-4, 0.05, 1.6e-3, 0.05),
+    ("simple-model", "procmaze"): (2e-4, 0.8, 2.5e-5, 0.4),
+    ("simple-model", "buttongrid"): (2e-4, 1.6, 5e-5, 0.4),
+    ("simple-model", "panflute"): (1e-4, 0.4, 2e-4, 0.2),
+    ("perfect-model", "procmaze"): (1e-4, 0.4, 4e-4, 0.4),
+    ("perfect-model", "buttongrid"): (2e-4, 0.0125, 2e-4, 0.0125),
+    ("perfect-model", "panflute"): (2e-4, 0.1, 1e-4, 0.1),
+    ("ER", "procmaze"): (5e-5, 0.1, 2.5e-5, 1.6),
+    ("ER", "buttongrid"): (5e-5, 0.0125, 2.5e-5, 0.1),
+    ("ER", "panflute"): (1e-4, 0.1, 3.125e-6, 0.8),
+    ("categorical-latent", "procmaze"): (2e-4, 1.6, 1e-4, 0.8),
+    ("categorical-latent", "buttongrid"): (1e-4, 0.05, 2e-4, 0.1),
+    ("categorical-latent", "panflute"): (8e-4, 0.05, 1.6e-3, 0.05),
     ("gaussian-latent", "procmaze"): (3.125e-6, 12.8, 3.125e-6, 0.8),
-    ("gaussian-latent", "buttongrid"): (1.25e-5, 0.1, 2.5e-5, 0.8), ("gaussian-latent", "panflute"): (2e-4, 0.1, 2e-4, 0.1),
-}  # fmt: skip
+    ("gaussian-latent", "buttongrid"): (1.25e-5, 0.1, 2.5e-5, 0.8),
+    ("gaussian-latent", "panflute"): (2e-4, 0.1, 2e-4, 0.1),
+}
 
 
 @pytest.mark.parametrize(("implementation", "gamename"), TUNED)
 def test_regimes_and_tuned_values(implementation, gamename):
     schema = IMPLEMENTATIONS[implementation].Config
-    high, low = (build_config(schema, merged_values(implementation, f"{gamename}-3", preset)) for preset in (None, "low-data"))
+    high, low = (
+        build_config(schema, merged_values(implementation, f"{gamename}-3", preset))
+        for preset in (None, "low-data")
+    )
     rates = TUNED[implementation, gamename]
     assert (high.learning_rate, high.temperature, low.learning_rate, low.temperature) == rates
-    assert (high.max_env_steps, high.steps_per_epoch, high.updates_per_step, high.target_interval) == (1_000_000, 500, 1, 100)
-    assert (low.max_env_steps, low.steps_per_epoch, low.updates_per_step, low.target_interval) == (100_000, 50, 10, 10)
+    assert (
+        high.max_env_steps,
+        high.steps_per_epoch,
+        high.updates_per_step,
+        high.target_interval,
+    ) == (1_000_000, 500, 1, 100)
+    assert (low.max_env_steps, low.steps_per_epoch, low.updates_per_step, low.target_interval) == (
+        100_000,
+        50,
+        10,
+        10,
+    )
     transitions = high.batch_size * (1 if implementation == "ER" else high.rollout_length)
-    assert transitions == 320  # the controlled comparison: every agent learns from as many transitions
+    assert (
+        transitions == 320
+    )  # the controlled comparison: every agent learns from as many transitions
 
 
 @pytest.mark.parametrize(
     ("flags", "words"),
-    [(["--gamename", "procmaze-1"], "grid size 1 cannot hold a maze; the smallest is 2"),
-     (["--num_seeds", "0"], "0 is too small"),
-     (["--gamename", "cartpole"], "it needs observations of bits in batched torch, 256 actions at most"),
-     (["--gamename", "procmaze", "--set", "faithful=[stale]"], "key 'faithful'"),
-     (["--gamename", "procmaze", "--set", "faithful=[logit-bits]"], "'faithful': agents with transitions: replay do not read it"),
-     (["--gamename", "procmaze", "--preset", "low"], "--preset 'low' is not in model_based.yaml, block 'ER'; it has: low-data")],
-)  # fmt: skip
+    [
+        (["--gamename", "procmaze-1"], "grid size 1 cannot hold a maze; the smallest is 2"),
+        (["--num_seeds", "0"], "0 is too small"),
+        (
+            ["--gamename", "cartpole"],
+            "it needs observations of bits in batched torch, 256 actions at most",
+        ),
+        (["--gamename", "procmaze", "--set", "faithful=[stale]"], "key 'faithful'"),
+        (
+            ["--gamename", "procmaze", "--set", "faithful=[logit-bits]"],
+            "'faithful': agents with transitions: replay do not read it",
+        ),
+        (
+            ["--gamename", "procmaze", "--preset", "low"],
+            "--preset 'low' is not in model_based.yaml, block 'ER'; it has: low-data",
+        ),
+    ],
+)
 def test_bad_input(flags, words, tmp_path, capsys):
     assert main(["--implementation", "ER", "--logdir", str(tmp_path), *flags]) == 2
     captured = capsys.readouterr().err.strip()

@@ -27,10 +27,18 @@ class Halving(DDQN):
     """Learns from a share of the reward."""
 
     def learn(self, transition, over, step, active):
-        super().learn(transition._replace(reward=self.cfg.share * transition.reward), over, step, active)
+        super().learn(
+            transition._replace(reward=self.cfg.share * transition.reward), over, step, active
+        )
 
 
-VALUES = {"Halving": {"about": "double DQN on half of the reward", "extends": "DDQN", "default": {"share": 0.5, "hidden": [4]}}}
+VALUES = {
+    "Halving": {
+        "about": "double DQN on half of the reward",
+        "extends": "DDQN",
+        "default": {"share": 0.5, "hidden": [4]},
+    }
+}
 
 
 @pytest.fixture
@@ -43,9 +51,18 @@ def halving(monkeypatch):
 
 @pytest.mark.usefixtures("halving")
 def test_it_trains_on_its_own():
-    method = implementation("halving")("cartpole", steps_per_epoch=30, learning_starts=0, eval_episodes=2)
-    trainer = Trainer(max_epochs=2, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False,
-                      enable_model_summary=False, limit_val_batches=0)  # fmt: skip
+    method = implementation("halving")(
+        "cartpole", steps_per_epoch=30, learning_starts=0, eval_episodes=2
+    )
+    trainer = Trainer(
+        max_epochs=2,
+        accelerator="cpu",
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        limit_val_batches=0,
+    )
     trainer.fit(method, datamodule=method.rollouts())
     assert isinstance(method.agent, Halving)
     assert int(method.num_updates) == int(method.env_steps) == 60

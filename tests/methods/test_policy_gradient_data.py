@@ -44,7 +44,9 @@ def test_the_running_mean_is_that_of_the_newest_episodes():
         batch = rollouts.next_batch()
         lengths = batch.last.nonzero().flatten().diff(prepend=torch.tensor([-1]))
         returns += [float(rewards.sum()) for rewards in batch.reward.split(lengths.tolist())]
-        assert batch.scalars["rollout/return_running_mean"] == pytest.approx(sum(returns[-6:]) / len(returns[-6:]), abs=1e-4)
+        assert batch.scalars["rollout/return_running_mean"] == pytest.approx(
+            sum(returns[-6:]) / len(returns[-6:]), abs=1e-4
+        )
     assert len(returns) == 12
 
 
@@ -69,7 +71,9 @@ def test_staleness_is_zero_or_what_was_asked_for(stale, num_workers):
         played_by = max(epoch - STALE_UPDATES, 0) if stale else epoch
         assert {e.policy_version for e in seen} == {played_by}
         assert batch.scalars["rollout/policy_age"] == epoch - played_by
-        assert same_episodes(seen, fresh.collect([e.request for e in seen], past[played_by], played_by))
+        assert same_episodes(
+            seen, fresh.collect([e.request for e in seen], past[played_by], played_by)
+        )
         drift(method)
     experience.collector.close()
 

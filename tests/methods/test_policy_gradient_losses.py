@@ -34,9 +34,13 @@ def test_each_method_sums_its_terms(name, terms, logged, monkeypatch):
     losses, measured = method.losses(batch)
     assert losses.keys() == {f"train/{each}" for each in terms}
     assert measured.keys() == {"train/entropy", *(f"train/{each}" for each in logged)}
-    monkeypatch.setattr(method, "descend", lambda number, loss, max_norm: descended.append(float(loss.detach())))
+    monkeypatch.setattr(
+        method, "descend", lambda number, loss, max_norm: descended.append(float(loss.detach()))
+    )
     method.train_epoch(batch)
-    assert descended == [pytest.approx(sum(float(loss.detach()) for loss in losses.values()), rel=1e-5)]
+    assert descended == [
+        pytest.approx(sum(float(loss.detach()) for loss in losses.values()), rel=1e-5)
+    ]
 
 
 class Constant(torch.nn.Module):
@@ -51,8 +55,14 @@ def test_actor_critic_targets_by_hand():
     batch = step_batch(episodes, {})
     for settings, expected in (
         ({"gae_lambda": 1.0, "bootstrap_truncated": False}, [2.0, 2.0, 5.0, 4.0]),
-        ({"gae_lambda": 1.0, "bootstrap_truncated": True}, [2.0, 2.0, 7.5, 9.0]),  # 4 + .5*10; 3 + .5*9
-        ({"gae_lambda": 0.0, "bootstrap_truncated": True}, [6.0, 2.0, 8.0, 9.0]),  # r + .5*10, but at the termination
+        (
+            {"gae_lambda": 1.0, "bootstrap_truncated": True},
+            [2.0, 2.0, 7.5, 9.0],
+        ),  # 4 + .5*10; 3 + .5*9
+        (
+            {"gae_lambda": 0.0, "bootstrap_truncated": True},
+            [6.0, 2.0, 8.0, 9.0],
+        ),  # r + .5*10, but at the termination
     ):
         method, _ = build(gamma=0.5, **settings)
         method.critic = Constant()
@@ -65,7 +75,9 @@ def test_actor_critic_targets_by_hand():
 def test_one_optimizer_step_moves_actor_and_critic_once(network):
     method, _ = build(network=network)
     parameters = list(method.parameters())
-    assert len({id(p) for p in parameters}) == len(parameters) == (12 if network == "separate" else 8)
+    assert (
+        len({id(p) for p in parameters}) == len(parameters) == (12 if network == "separate" else 8)
+    )
     before = [p.clone() for p in parameters]
     update(method, some_batch())
     assert all(not torch.equal(p, q) for p, q in zip(parameters, before, strict=True))
@@ -109,21 +121,38 @@ def test_sizes_of_the_assignment():
 
 
 EXACT = {
-    "max_episodes": 6000, "stale_rollouts": False, "normalise_weights": False, "max_grad_norm": None,
-}  # fmt: skip
-EXACT_PG = {"num_episodes_per_iter": 32, "gamma": 0.995, "learning_rate": 1e-3, "hidden": [512, 256]}
+    "max_episodes": 6000,
+    "stale_rollouts": False,
+    "normalise_weights": False,
+    "max_grad_norm": None,
+}
+EXACT_PG = {
+    "num_episodes_per_iter": 32,
+    "gamma": 0.995,
+    "learning_rate": 1e-3,
+    "hidden": [512, 256],
+}
 EXACT_AAC = {
-    "num_episodes_per_iter": 64, "gamma": 0.95, "entropy_coef": 0.8, "value_delta": 0.7, "learning_rate": 8e-3,
+    "num_episodes_per_iter": 64,
+    "gamma": 0.95,
+    "entropy_coef": 0.8,
+    "value_delta": 0.7,
+    "learning_rate": 8e-3,
     "hidden": [32, 32],
-    "network": "separate", "num_critic_updates": 1, "gae_lambda": 1.0, "bootstrap_truncated": False,
-}  # fmt: skip
+    "network": "separate",
+    "num_critic_updates": 1,
+    "gae_lambda": 1.0,
+    "bootstrap_truncated": False,
+}
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_exact_presets_are_the_assignment_and_are_what_default_says(name):
     assert presets(entry(name)) == ["exact", "tuned"]
     assert merged_values(name, "beresheet", "exact") == merged_values(name, "beresheet")
-    config = dataclasses.asdict(build_config(IMPLEMENTATIONS[name].Config, merged_values(name, "beresheet", "exact")))
+    config = dataclasses.asdict(
+        build_config(IMPLEMENTATIONS[name].Config, merged_values(name, "beresheet", "exact"))
+    )
     expected = {**EXACT, **(EXACT_AAC if name == "AAC" else EXACT_PG)}
     if name in ("REINFORCE-entropy", "REINFORCE-combined"):
         expected["entropy_coef"] = 0.7
@@ -138,14 +167,24 @@ def test_exact_presets_are_the_assignment_and_are_what_default_says(name):
 def test_every_preset_builds_and_learns_from_a_batch(name, preset, gamename):
     found = IMPLEMENTATIONS[name]
     config = build_config(found.Config, merged_values(name, gamename, preset))
-    method = found(**{"implementation": name, "gamename": gamename, "seed": 0, "config": dataclasses.asdict(config)})
+    method = found(
+        **{
+            "implementation": name,
+            "gamename": gamename,
+            "seed": 0,
+            "config": dataclasses.asdict(config),
+        }
+    )
     assert all(np.isfinite(value) for value in update(method, some_batch(gamename)).values())
 
 
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"max_episodes": "null"}, ["no stop rule", "max_episodes, target_return and max_env_steps are all null"]),
+        (
+            {"max_episodes": "null"},
+            ["no stop rule", "max_episodes, target_return and max_env_steps are all null"],
+        ),
         ({"gamma": "1.5"}, ["key 'gamma'", "less than or equal to 1", "got 1.5"]),
         ({"num_episodes_per_iter": "0"}, ["key 'num_episodes_per_iter'", "greater than 0"]),
         ({"max_grad_norm": "0"}, ["key 'max_grad_norm'", "greater than 0"]),
@@ -164,16 +203,26 @@ def test_bad_settings(settings, words, tmp_path, capsys):
 def test_keys_that_make_no_difference_and_unknown_presets_are_refused(tmp_path, capsys):
     for key, value in (("value_delta", 1.0), ("num_critic_updates", 2), ("network", "shared")):
         assert run_cli(tmp_path, implementation="REINFORCE-baseline", **{key: value}) == 2
-        words = f"error: --set: key '{key}': baseline=batch has no critic; set baseline=critic as well, or leave it out"
+        words = (
+            f"error: --set: key '{key}': baseline=batch has no critic; set baseline=critic as "
+            "well, or leave it out"
+        )
         assert capsys.readouterr().err.strip() == words
     assert run_cli(tmp_path, "--preset", "tunned", implementation="AAC") == 2
-    words = "--preset 'tunned' is not in policy_gradient.yaml, block 'AAC'; did you mean 'tuned'? It has: exact, tuned"
+    words = (
+        "--preset 'tunned' is not in policy_gradient.yaml, block 'AAC'; did you mean 'tuned'? "
+        "It has: exact, tuned"
+    )
     assert words in capsys.readouterr().err
 
 
 def test_a_variant_is_a_preset(monkeypatch):
     """A critic with generalised advantages and no entropy bonus, on the values of REINFORCE."""
-    variant = {"about": "REINFORCE with a critic", "extends": "REINFORCE", "default": {"baseline": "critic", "gae_lambda": 0.9}}
+    variant = {
+        "about": "REINFORCE with a critic",
+        "extends": "REINFORCE",
+        "default": {"baseline": "critic", "gae_lambda": 0.9},
+    }
     monkeypatch.setattr(catalogue, "_added", {})
     monkeypatch.setattr(registry, "_REGISTERED", dict(registry._REGISTERED))
     monkeypatch.setattr(PolicyGradient, "implementations", PolicyGradient.implementations)
@@ -202,7 +251,9 @@ def test_own_networks_are_trained(tmp_path, network):
     method = train("AAC", "cartpole", networks=networks, logdir=tmp_path, **settings).method
     assert (method.policy.net, method.critic) == given
     after = [parameter for net in given for parameter in net.parameters()]
-    assert {id(parameter) for parameter in after} == {id(parameter) for parameter in method.parameters()}
+    assert {id(parameter) for parameter in after} == {
+        id(parameter) for parameter in method.parameters()
+    }
     assert all(not torch.equal(a, b) for a, b in zip(after, before, strict=True))
 
 
@@ -210,10 +261,20 @@ def test_own_networks_are_trained(tmp_path, network):
     ("settings", "name", "words"),
     [
         ({}, "value", "networks: AAC takes no 'value'; it takes: policy, critic"),
-        ({"baseline": "batch"}, "critic", "networks: baseline=batch has no critic; set baseline=critic or leave it out"),
-        ({"network": "shared"}, "critic", "networks: network=shared takes policy and critic together; give both"),
+        (
+            {"baseline": "batch"},
+            "critic",
+            "networks: baseline=batch has no critic; set baseline=critic or leave it out",
+        ),
+        (
+            {"network": "shared"},
+            "critic",
+            "networks: network=shared takes policy and critic together; give both",
+        ),
     ],
 )
 def test_own_networks_that_do_not_fit_the_config_are_refused(settings, name, words):
     with pytest.raises(UserError, match=words):
-        PolicyGradient("cartpole", implementation="AAC", networks={name: torch.nn.Linear(4, 1)}, **settings)
+        PolicyGradient(
+            "cartpole", implementation="AAC", networks={name: torch.nn.Linear(4, 1)}, **settings
+        )

@@ -21,8 +21,16 @@ from lightning_rl.rollouts.player import Player
 
 def build(name: str, gamename: str = "cartpole", layers=(), **settings):
     entry = implementation(name)
-    config = build_config(entry.Config, [*merged_values(name, gamename), *layers, ("test", {**tiny_settings(name), **settings})])
-    hparams = {"implementation": name, "gamename": gamename, "seed": 3, "config": dataclasses.asdict(config)}
+    config = build_config(
+        entry.Config,
+        [*merged_values(name, gamename), *layers, ("test", {**tiny_settings(name), **settings})],
+    )
+    hparams = {
+        "implementation": name,
+        "gamename": gamename,
+        "seed": 3,
+        "config": dataclasses.asdict(config),
+    }
     method = entry(**hparams)
     attach(method)
     return method
@@ -30,9 +38,13 @@ def build(name: str, gamename: str = "cartpole", layers=(), **settings):
 
 def epoch_of(*rewards: list[float], truncated: bool = False) -> UpsideDownEpoch:
     episodes = [make_episode(r) for r in rewards]
-    flat = flatten([dataclasses.replace(e, terminated=not truncated, truncated=truncated) for e in episodes])
+    flat = flatten(
+        [dataclasses.replace(e, terminated=not truncated, truncated=truncated) for e in episodes]
+    )
     index = {name: torch.arange(len(flat)).repeat(2, 1) for name in ("policy", "critic")}
-    return UpsideDownEpoch(flat, index, flat.left[index["policy"]], None, len(flat), len(episodes), 0, {})
+    return UpsideDownEpoch(
+        flat, index, flat.left[index["policy"]], None, len(flat), len(episodes), 0, {}
+    )
 
 
 def advantages(method, batch):
@@ -62,10 +74,21 @@ def test_a_held_command_is_made_of_every_steps_return_to_go():
         build("RCP-R", command_rule="decrease", target_labels="episode", gamma=0.0)
 
 
-@pytest.mark.parametrize(("truncated", "bootstrap", "expected"), [(False, True, 4.0), (True, True, 9.0), (True, False, 4.0)])
+@pytest.mark.parametrize(
+    ("truncated", "bootstrap", "expected"),
+    [(False, True, 4.0), (True, True, 9.0), (True, False, 4.0)],
+)
 def test_advantages_bootstrap_where_truncated(truncated, bootstrap, expected):
-    """A critic that says 10 everywhere: the last step is worth its reward, and gamma * 10 if the episode goes on."""
-    method = build("RCP-A", gamma=0.5, bootstrap_truncated=bootstrap, critic_learning_rate=1e-30, value_scale=100.0)
+    """A critic that says 10 everywhere: the last step is worth its reward, and gamma * 10 if the
+    episode goes on.
+    """
+    method = build(
+        "RCP-A",
+        gamma=0.5,
+        bootstrap_truncated=bootstrap,
+        critic_learning_rate=1e-30,
+        value_scale=100.0,
+    )
     for parameter in method.critic.parameters():
         parameter.data.zero_()
     method.critic[-1].bias.data.fill_(0.1)
@@ -81,7 +104,9 @@ def test_lambda_changes_the_label_from_one_step_to_monte_carlo():
     for value_lambda in (0.0, 1.0):
         method = build("RCP-A", gae_lambda=value_lambda, **settings)
         with torch.no_grad():
-            value = (method.critic(batch.episodes.obs)[:, 0] * method.cfg.value_scale)[batch.episodes.row]
+            value = (method.critic(batch.episodes.obs)[:, 0] * method.cfg.value_scale)[
+                batch.episodes.row
+            ]
         labels.append((advantages(method, batch)[0], value))
     (one_step, value), (monte_carlo, _) = labels
     following = torch.cat([value[1:], torch.zeros(1)])
@@ -110,7 +135,12 @@ def test_the_network_of_rcp_r_standardises_returns():
     label = torch.tensor([[100.0], [200.0], [300.0]])
     method.scale_commands(label)
     for policy in (method.policy, method.learner):
-        torch.testing.assert_close(policy.net.scaled(label)[:, 0], torch.tensor([-1.2247, 0.0, 1.2247]), rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(
+            policy.net.scaled(label)[:, 0],
+            torch.tensor([-1.2247, 0.0, 1.2247]),
+            rtol=1e-4,
+            atol=1e-4,
+        )
 
 
 @pytest.mark.parametrize("name", ["RCP-R", "RCP-A"])
@@ -141,12 +171,16 @@ def test_one_command_per_episode_within_what_was_seen(name):
 
 
 def original(name, **settings):
-    """The earlier implementation's recipe, with tiny networks and as little data as the tests need."""
+    """The earlier implementation's recipe, with tiny networks and as little data as the tests
+    need.
+    """
     return build(name, layers=block_layers(entry(name), "presets", "original"), **settings)
 
 
 def test_the_earlier_rcp_r_asks_for_the_best_return_of_the_newest_twenty_episodes():
-    """Discounted returns by hand, gamma 0.5: of episode n they are 1.5 n. The best, number 40, is older than twenty episodes."""
+    """Discounted returns by hand, gamma 0.5: of episode n they are 1.5 n. The best, number 40,
+    is older than twenty episodes.
+    """
     method = original("RCP-R", gamma=0.5)
     batch = epoch_of(*([float(n), float(n)] for n in [40, *range(1, 22)]))
     method.set_target(LABELS["return_to_go"](batch.episodes, 0.5), batch)
@@ -156,7 +190,9 @@ def test_the_earlier_rcp_r_asks_for_the_best_return_of_the_newest_twenty_episode
     assert commands.max() > 31.5 + newest.std()  # not held down to what was seen
     assert (commands.mean(), commands.std()) == pytest.approx((31.5, newest.std()), rel=0.05)
     assert method.first_command() == pytest.approx((31.5,))
-    with pytest.raises(UserError, match="target_episodes 20 is for first steps; set target_labels=episode"):
+    with pytest.raises(
+        UserError, match="target_episodes 20 is for first steps; set target_labels=episode"
+    ):
         build("RCP-R", target_labels="step", target_episodes=20)
 
 
@@ -166,12 +202,17 @@ def test_the_earlier_rcp_a_asks_for_the_highest_advantage_of_a_minibatch_with_th
     batch.index["policy"] = torch.tensor([[0, 1, 1, 0], [2, 3, 3, 2], [4, 0, 4, 0]])
     method.set_target(label, batch)
     assert method.target.target[:2] == (5.0, 1.0)  # of 5, 3, 3, 5
-    assert method.target.draw(np.random.default_rng(0), 2) == [(5.0,), (5.0,)]  # the noise comes at every step
+    assert method.target.draw(np.random.default_rng(0), 2) == [
+        (5.0,),
+        (5.0,),
+    ]  # the noise comes at every step
     assert method.policy.command_noise[0] == 1.0
 
 
 def test_a_command_can_be_drawn_anew_at_every_step():
-    """What the network is given is normal around the command; in greedy episodes it is the command itself."""
+    """What the network is given is normal around the command; in greedy episodes it is the
+    command itself.
+    """
     method = original("RCP-A")
     method.policy.command_noise.copy_(torch.tensor([2.0, -1e30, 1e30]))
     given = []
@@ -180,7 +221,10 @@ def test_a_command_can_be_drawn_anew_at_every_step():
     requests = [Request(f"{n}", n, "sampled", (7.0,)) for n in range(40)]
     episodes = player.play(requests)
     numbers = torch.cat(given).flatten()
-    assert (numbers.mean().item(), numbers.std().item()) == (pytest.approx(7, abs=0.3), pytest.approx(2, rel=0.1))
+    assert (numbers.mean().item(), numbers.std().item()) == (
+        pytest.approx(7, abs=0.3),
+        pytest.approx(2, rel=0.1),
+    )
     assert len(numbers.unique()) == len(numbers) == sum(episode.length for episode in episodes)
     given.clear()
     player.play([Request("greedy", 1, "greedy", (7.0,))])
@@ -193,12 +237,16 @@ def test_a_command_can_be_drawn_anew_at_every_step():
 
 @pytest.mark.parametrize("name", ["RCP-R", "RCP-A"])
 def test_the_earlier_recipe_runs_stops_and_goes_on(tmp_path, name):
-    """Resumed equals uninterrupted, and what is evaluated is the policy with the noise of its commands."""
+    """Resumed equals uninterrupted, and what is evaluated is the policy with the noise of its
+    commands.
+    """
     for folder, stops in (("once", ["3"]), ("twice", ["2", "3"])):
         for epochs in stops:
             flags = ("--preset", "original", "--resume", "--max_epochs", epochs)
             assert run_cli(tmp_path / folder, *flags, implementation=name) == 0
-    once, twice = (last(tmp_path / folder, name, "cartpole")["state_dict"] for folder in ("once", "twice"))
+    once, twice = (
+        last(tmp_path / folder, name, "cartpole")["state_dict"] for folder in ("once", "twice")
+    )
     assert all(torch.equal(once[key], twice[key]) for key in once)
     assert ("policy.command_noise" in once) == (name == "RCP-A")
     if name == "RCP-A":
@@ -210,7 +258,9 @@ def test_decreasing_commands_say_what_is_left_to_collect():
     experience = method.rollouts()
     experience.next_batch()
     experience.collector.finish()
-    (episode, *_) = experience.collector.collect(experience.requests(1), method.policy.state_dict(), 1)
+    (episode, *_) = experience.collector.collect(
+        experience.requests(1), method.policy.state_dict(), 1
+    )
     assert (np.diff(episode.command[:, 0]) == -1).all()  # CartPole pays 1 a step
 
 
@@ -218,12 +268,16 @@ def test_decreasing_commands_say_what_is_left_to_collect():
 def test_what_is_not_finite_is_named_and_stops_training(name):
     method = build(name)
     batch = epoch_of([1.0, float("nan")], [2.0])
-    with pytest.raises(UserError, match=r"(label|value target) is nan in epoch 0: training diverged"):
+    with pytest.raises(
+        UserError, match=r"(label|value target) is nan in epoch 0: training diverged"
+    ):
         method.train_epoch(batch)
 
 
 @pytest.mark.parametrize("name", ["RCP-R", "RCP-A"])
-def test_a_reward_that_is_not_finite_never_reaches_a_checkpoint(tmp_path, capsys, monkeypatch, name):
+def test_a_reward_that_is_not_finite_never_reaches_a_checkpoint(
+    tmp_path, capsys, monkeypatch, name
+):
     flags = {"implementation": name, "checkpoint_interval": 1, "eval_interval": 100}
     assert run_cli(tmp_path, "--max_epochs", "1", **flags) == 0
     last = run_dir(tmp_path, implementation=name) / "last.ckpt"
@@ -243,26 +297,46 @@ def test_a_reward_that_is_not_finite_never_reaches_a_checkpoint(tmp_path, capsys
 
 @pytest.mark.parametrize(("name", "command"), [("RCP-R", "return"), ("RCP-A", "advantage")])
 def test_obeys_commands_on_the_identity_task(tmp_path, toy_games, name, command):
-    """Ten steps, action 1 pays 1: asked for little, it gives little; asked for much, it gives all."""
+    """Ten steps, action 1 pays 1: asked for little, it gives little; asked for much, it gives
+    all.
+    """
     settings = {
-        "learning_starts": 40, "steps_per_iter": 200, "num_updates_per_iter": 50, "batch_size": 128, "learning_rate": 0.01,
-        "hidden": [32, 32], "window_steps": 2000, "tau": 0.1, "eval_interval": 30, "target_spread": 1.0,
-    }  # fmt: skip
+        "learning_starts": 40,
+        "steps_per_iter": 200,
+        "num_updates_per_iter": 50,
+        "batch_size": 128,
+        "learning_rate": 0.01,
+        "hidden": [32, 32],
+        "window_steps": 2000,
+        "tau": 0.1,
+        "eval_interval": 30,
+        "target_spread": 1.0,
+    }
     own: dict[str, dict[str, object]] = {
-        "RCP-R": {"weights": "return_to_go", "temperature": 0.5},  # fitted advantages weigh so much here that commands drown
+        "RCP-R": {
+            "weights": "return_to_go",
+            "temperature": 0.5,
+        },  # fitted advantages weigh so much here that commands drown
         "RCP-A": {"gae_lambda": 0.0, "num_critic_updates_per_iter": 50, "value_scale": 10.0},
     }
     settings |= own[name]
-    assert run_cli(tmp_path, "--max_epochs", "25", gamename="count", implementation=name, **settings) == 0
+    assert (
+        run_cli(tmp_path, "--max_epochs", "25", gamename="count", implementation=name, **settings)
+        == 0
+    )
     checkpoint = run_dir(tmp_path, "count", implementation=name) / "last.ckpt"
     asked = (2, 10) if name == "RCP-R" else (-1.5, 1.0)
-    low, high = (evaluate(checkpoint, 40, {command: value})["sampled"]["return"]["mean"] for value in asked)
+    low, high = (
+        evaluate(checkpoint, 40, {command: value})["sampled"]["return"]["mean"] for value in asked
+    )
     assert high > 9.0
     assert low < 6.0
 
 
 def rcpa_config(*settings):
-    return build_config(UpsideDownConfig, [*merged_values("RCP-A", "lunarlander", None), ("--set", dict(settings))])
+    return build_config(
+        UpsideDownConfig, [*merged_values("RCP-A", "lunarlander", None), ("--set", dict(settings))]
+    )
 
 
 def test_schedules_that_cannot_be_are_refused():

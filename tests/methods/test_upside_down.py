@@ -13,8 +13,16 @@ from lightning_rl.methods.upside_down_config import UpsideDownConfig
 
 
 def build(gamename: str = "cartpole", num_workers: int = 0, **settings):
-    config = build_config(UpsideDownConfig, [*merged_values("UDRL", gamename), ("test", {**tiny_settings("UDRL"), **settings})])
-    hparams = {"implementation": "UDRL", "gamename": gamename, "seed": 3, "config": dataclasses.asdict(config)}
+    config = build_config(
+        UpsideDownConfig,
+        [*merged_values("UDRL", gamename), ("test", {**tiny_settings("UDRL"), **settings})],
+    )
+    hparams = {
+        "implementation": "UDRL",
+        "gamename": gamename,
+        "seed": 3,
+        "config": dataclasses.asdict(config),
+    }
     method = UDRL(**hparams)
     experience = method.rollouts(num_workers)
     return method, experience
@@ -50,7 +58,11 @@ def test_staleness_is_exactly_one_epoch_with_overlap_and_zero_without(overlap, n
         if epoch:  # replay under the parameters that the stamp names
             check = build(overlap=overlap)[1].collector
             stamp = epoch - 1 if overlap else epoch
-            again = check.collect([e.request for e in seen], past[stamp] if overlap else method.policy.state_dict(), stamp)
+            again = check.collect(
+                [e.request for e in seen],
+                past[stamp] if overlap else method.policy.state_dict(),
+                stamp,
+            )
             assert same_episodes(seen, again)
         past.append({k: v.clone() for k, v in method.policy.state_dict().items()})
         drift(method)
@@ -73,7 +85,9 @@ def test_held_out_episodes_are_counted_apart_and_never_stored():
 
 def test_two_methods_in_one_process_are_equal_and_configs_are_not_modified():
     (a, ea), (b, eb) = build(), build()
-    assert all(torch.equal(p, q) for p, q in zip(a.policy.parameters(), b.policy.parameters(), strict=True))
+    assert all(
+        torch.equal(p, q) for p, q in zip(a.policy.parameters(), b.policy.parameters(), strict=True)
+    )
     assert a.cfg.hidden == [8, 8]
     batches = [e.next_batch() for e in (ea, eb)]
     assert torch.equal(batches[0].episodes.obs, batches[1].episodes.obs)
@@ -113,8 +127,15 @@ def test_loss_falls_on_fixed_examples(gamename, network):
 
 
 def test_the_share_of_episodes_that_a_time_limit_ended():
-    ends = ((True, False), (False, True), (True, True), (False, True))  # at its very end an episode may have reached its goal
-    episodes = [dataclasses.replace(make_episode([1.0]), terminated=a, truncated=b) for a, b in ends]
+    ends = (
+        (True, False),
+        (False, True),
+        (True, True),
+        (False, True),
+    )  # at its very end an episode may have reached its goal
+    episodes = [
+        dataclasses.replace(make_episode([1.0]), terminated=a, truncated=b) for a, b in ends
+    ]
     assert episode_scalars("eval", episodes)["eval/truncated_share"] == 0.5
 
 
@@ -122,7 +143,17 @@ def test_scalars_are_named_as_promised():
     _, experience = build()
     experience.next_batch()
     scalars = experience.next_batch().scalars
-    expected = {"rollout/return_mean", "rollout/return_std", "rollout/return_min", "rollout/return_max"}
-    expected |= {"rollout/length_mean", "rollout/truncated_share", "command/return", "command/horizon"}
+    expected = {
+        "rollout/return_mean",
+        "rollout/return_std",
+        "rollout/return_min",
+        "rollout/return_max",
+    }
+    expected |= {
+        "rollout/length_mean",
+        "rollout/truncated_share",
+        "command/return",
+        "command/horizon",
+    }
     assert expected <= scalars.keys()
     assert all(np.isfinite(v) for v in scalars.values())

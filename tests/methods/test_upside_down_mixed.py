@@ -1,4 +1,6 @@
-"""Parts of UDRL, RCP-R and RCP-A mix by keys: what is new in a mix by hand, that mixes train and resume, and what is refused."""
+"""Parts of UDRL, RCP-R and RCP-A mix by keys: what is new in a mix by hand, that mixes train and
+resume, and what is refused.
+"""
 
 import functools
 
@@ -21,18 +23,39 @@ CLASSES = {"UDRL": lrl.UDRL, "RCP-R": lrl.RCPR, "RCP-A": lrl.RCPA}
 REWARDS = [[1.0, 2.0, 4.0], [8.0]]
 MIXES = {
     "UDRL with the weights of RCP": ("UDRL", {"weights": "return_to_go"}),
-    "UDRL weighted by advantages": ("UDRL", {"weights": "advantage", "critic_hidden": [8], "num_critic_updates_per_iter": 2}),
+    "UDRL weighted by advantages": (
+        "UDRL",
+        {"weights": "advantage", "critic_hidden": [8], "num_critic_updates_per_iter": 2},
+    ),
     "UDRL asked for a return alone": ("UDRL", {"command": "return", "segments": "trailing"}),
-    "UDRL on standardised commands, averaged": ("UDRL", {"standardise": True, "tau": 0.1, "network": "layers"}),
+    "UDRL on standardised commands, averaged": (
+        "UDRL",
+        {"standardise": True, "tau": 0.1, "network": "layers"},
+    ),
     "UDRL with a tilted target": ("UDRL", {"target": "tilted", "target_labels": "episode"}),
     "RCP-R on the best": ("RCP-R", {"buffer": "best", "replay_size": 10}),
     "RCP-R asked as UDRL is": (
         "RCP-R",
-        {"command": "return_horizon", "command_rule": "decrease", "target": "range", "target_labels": "best", "segments": "any"},
+        {
+            "command": "return_horizon",
+            "command_rule": "decrease",
+            "target": "range",
+            "target_labels": "best",
+            "segments": "any",
+        },
     ),
-    "RCP-R on both, by episodes": ("RCP-R", {"buffer": "both", "steps_per_iter": None, "num_episodes_per_iter": 4}),
-    "RCP-A by a hypernetwork, unweighted": ("RCP-A", {"network": "hyper", "weights": "none", "target": "quantile"}),
-    "RCP-A on returns with held-out episodes": ("RCP-A", {"command": "return", "num_held_out_episodes_per_iter": 1}),
+    "RCP-R on both, by episodes": (
+        "RCP-R",
+        {"buffer": "both", "steps_per_iter": None, "num_episodes_per_iter": 4},
+    ),
+    "RCP-A by a hypernetwork, unweighted": (
+        "RCP-A",
+        {"network": "hyper", "weights": "none", "target": "quantile"},
+    ),
+    "RCP-A on returns with held-out episodes": (
+        "RCP-A",
+        {"command": "return", "num_held_out_episodes_per_iter": 1},
+    ),
 }
 
 
@@ -59,19 +82,34 @@ def seen_by_updates(method, batch):
 @pytest.mark.parametrize("mix", MIXES)
 def test_mixes_train_and_resume(mix, tmp_path):
     name, mixed = MIXES[mix]
-    settings = {**tiny_settings(name), **mixed, "logdir": tmp_path, "num_workers": 0, "resume": True}
+    settings = {
+        **tiny_settings(name),
+        **mixed,
+        "logdir": tmp_path,
+        "num_workers": 0,
+        "resume": True,
+    }
     if mixed.get("buffer") == "best":
         del settings["window_steps"]
     for folder, stops in (("once", [3]), ("twice", [2, 3])):
         for epochs in stops:
-            lrl.train(name, "cartpole", exp_name=folder, max_epochs=epochs, logger=False, **settings)
-    once, twice = (torch.load(path, weights_only=True)["state_dict"] for path in sorted(tmp_path.rglob("last.ckpt")))
+            lrl.train(
+                name, "cartpole", exp_name=folder, max_epochs=epochs, logger=False, **settings
+            )
+    once, twice = (
+        torch.load(path, weights_only=True)["state_dict"]
+        for path in sorted(tmp_path.rglob("last.ckpt"))
+    )
     assert all(torch.equal(once[key], twice[key]) for key in once)
 
 
 def test_weights_of_udrl_by_hand():
-    """Undiscounted returns-to-go 7, 6, 4, 8 stand in the command, and their exponentials weigh the steps."""
-    _, command, _, weight = seen_by_updates(build("UDRL", weights="return_to_go", temperature=2.0), epoch_of(REWARDS))
+    """Undiscounted returns-to-go 7, 6, 4, 8 stand in the command, and their exponentials weigh
+    the steps.
+    """
+    _, command, _, weight = seen_by_updates(
+        build("UDRL", weights="return_to_go", temperature=2.0), epoch_of(REWARDS)
+    )
     assert command.tolist() == [[7.0, 3.0], [6.0, 2.0], [4.0, 1.0], [8.0, 1.0]]
     to_go = np.array([7.0, 6.0, 4.0, 8.0])
     expected = np.exp((to_go - to_go.mean()) / (to_go.std() + 1e-5) / 2)
@@ -94,13 +132,19 @@ def test_returns_of_udrl_in_standard_deviations_by_hand():
     _, command, _ = seen_by_updates(method, epoch_of(REWARDS))
     net = method.policy.net
     torch.testing.assert_close(net.scaled(command).mean(0), torch.zeros(2), atol=1e-6, rtol=0)
-    torch.testing.assert_close(net.scaled(command).std(0, correction=0), torch.ones(2), atol=1e-4, rtol=0)
+    torch.testing.assert_close(
+        net.scaled(command).std(0, correction=0), torch.ones(2), atol=1e-4, rtol=0
+    )
     assert net.shift.tolist() == [6.25, 1.75]
 
 
 def test_a_tilted_target_keeps_the_horizon_of_the_best_by_hand():
-    """Labels of first steps 7 and 8, weighted by exp(z); the best two episodes last 3 and 1 steps."""
-    method = build("UDRL", target="tilted", target_labels="episode", target_temperature=1.0, last_few=2)
+    """Labels of first steps 7 and 8, weighted by exp(z); the best two episodes last 3 and 1
+    steps.
+    """
+    method = build(
+        "UDRL", target="tilted", target_labels="episode", target_temperature=1.0, last_few=2
+    )
     data = method.rollouts()
     data.absorb(0, [make_episode(r) for r in REWARDS])
     seen_by_updates(method, epoch_of(REWARDS))
@@ -115,32 +159,88 @@ def test_a_tilted_target_keeps_the_horizon_of_the_best_by_hand():
     [
         ("UDRL", {"num_episodes_per_iter": None}, "set one, the other to null"),
         ("RCP-R", {"num_episodes_per_iter": 3}, "set one, the other to null"),
-        ("UDRL", {"buffer": "newest"}, "buffer newest has no limit; set recent_episodes or window_steps"),
+        (
+            "UDRL",
+            {"buffer": "newest"},
+            "buffer newest has no limit; set recent_episodes or window_steps",
+        ),
         ("RCP-R", {"segments": "any"}, "which command return does not say; set segments=trailing"),
         ("RCP-A", {"num_held_out_episodes_per_iter": 1}, "set num_held_out_episodes_per_iter=0"),
-        ("RCP-A", {"command_rule": "decrease"}, "an advantage is not used up by rewards; set command_rule=hold"),
-        ("UDRL", {"command_draw": "step"}, "command_draw step is for commands of one number that are held"),
-        ("RCP-R", {"command_draw": "step", "target": "range"}, "command_draw step has normal noise"),
+        (
+            "RCP-A",
+            {"command_rule": "decrease"},
+            "an advantage is not used up by rewards; set command_rule=hold",
+        ),
+        (
+            "UDRL",
+            {"command_draw": "step"},
+            "command_draw step is for commands of one number that are held",
+        ),
+        (
+            "RCP-R",
+            {"command_draw": "step", "target": "range"},
+            "command_draw step has normal noise",
+        ),
         ("RCP-R", {"target_labels": "best"}, "not command return; set target_labels=buffer"),
-        ("UDRL", {"command": "return", "gamma": 0.99, "segments": "trailing"}, "not command return; set target_labels=episode"),
-        ("RCP-R", {"standardise": False}, "command_limit 5.0 is of standardised commands; set command_limit=.inf as well"),
-        ("RCP-A", {"critic_hidden": None}, r"advantages need a critic; set critic_hidden=\[128, 64\]"),
-        ("UDRL", {"gae_lambda": 0.5}, "there is no critic; set command=advantage or weights=fitted_advantage as well"),
+        (
+            "UDRL",
+            {"command": "return", "gamma": 0.99, "segments": "trailing"},
+            "not command return; set target_labels=episode",
+        ),
+        (
+            "RCP-R",
+            {"standardise": False},
+            "command_limit 5.0 is of standardised commands; set command_limit=.inf as well",
+        ),
+        (
+            "RCP-A",
+            {"critic_hidden": None},
+            r"advantages need a critic; set critic_hidden=\[128, 64\]",
+        ),
+        (
+            "UDRL",
+            {"gae_lambda": 0.5},
+            "there is no critic; set command=advantage or weights=fitted_advantage as well",
+        ),
         ("RCP-R", {"gae_lambda": 0.5}, "no advantage is sampled; set weights=advantage as well"),
         ("UDRL", {"preset": "weighted", "gae_lambda": 0.5}, "no advantage is sampled"),
         ("UDRL", {"gae_lambda": 0.5, "weights": "return_to_go"}, "there is no critic"),
-        ("UDRL", {"critic_hidden": [8]}, "there is no critic; set command=advantage or weights=fitted_advantage as well"),
-        ("UDRL", {"gamma": 0.5}, "nothing is discounted; set command=return or weights=return_to_go as well"),
-        ("RCP-R", {"last_few": 5}, "commands are not those of the best episodes; set target_labels=best as well"),
+        (
+            "UDRL",
+            {"critic_hidden": [8]},
+            "there is no critic; set command=advantage or weights=fitted_advantage as well",
+        ),
+        (
+            "UDRL",
+            {"gamma": 0.5},
+            "nothing is discounted; set command=return or weights=return_to_go as well",
+        ),
+        (
+            "RCP-R",
+            {"last_few": 5},
+            "commands are not those of the best episodes; set target_labels=best as well",
+        ),
         ("RCP-A", {"last_few": 5}, "commands are not those of the best episodes"),
-        ("RCP-R", {"max_return": 5.0}, "commands are not clipped to it; set target=range, of returns of whole episodes, or"),
+        (
+            "RCP-R",
+            {"max_return": 5.0},
+            "commands are not clipped to it; set target=range, of returns of whole episodes, or",
+        ),
         ("RCP-A", {"max_return": 5.0, "target": "range"}, "commands are not clipped to it"),
         ("RCP-A", {"max_return": 5.0}, "commands are not clipped to it"),
         ("UDRL", {"temperature": 2.0}, "all steps count alike; set weights as well"),
         ("UDRL", {"label_max": 5.0}, "no label is used; set weights as well"),
-        ("UDRL", {"recent_episodes": 5}, "only the best are kept; set buffer=both or newest as well"),
+        (
+            "UDRL",
+            {"recent_episodes": 5},
+            "only the best are kept; set buffer=both or newest as well",
+        ),
         ("RCP-A", {"replay_size": 5}, "no best episodes are kept; set buffer=both as well"),
-        ("RCP-A", {"horizon_scale": 0.1}, "commands have no horizon; set command=return_horizon as well"),
+        (
+            "RCP-A",
+            {"horizon_scale": 0.1},
+            "commands have no horizon; set command=return_horizon as well",
+        ),
     ],
 )
 def test_what_does_not_go_together_is_refused_with_the_remedy(name, settings, words):
@@ -151,15 +251,19 @@ def test_what_does_not_go_together_is_refused_with_the_remedy(name, settings, wo
 @pytest.mark.parametrize(
     ("name", "settings", "limited"),
     [
-        ("UDRL", {}, True), ("UDRL", {"target_labels": "episode"}, True),
+        ("UDRL", {}, True),
+        ("UDRL", {"target_labels": "episode"}, True),
         ("UDRL", {"target_labels": "step", "command_rule": "hold"}, False),
         ("RCP-R", {"target": "range", "target_labels": "episode", "gamma": 1.0}, True),
-        ("RCP-R", {"target": "range", "target_labels": "episode"}, False), ("RCP-R", {"target": "range"}, False),
+        ("RCP-R", {"target": "range", "target_labels": "episode"}, False),
+        ("RCP-R", {"target": "range"}, False),
         ("RCP-A", {"target": "range"}, False),
     ],
-)  # fmt: skip
+)
 def test_the_highest_return_limits_returns_of_whole_episodes_alone(name, settings, limited):
-    """Pendulum returns 0 at most: an advantage is more as often as less, and the rest of an episode may return more than all."""
+    """Pendulum returns 0 at most: an advantage is more as often as less, and the rest of an
+    episode may return more than all.
+    """
     method = CLASSES[name]("pendulum", **settings)
     method.target.fit(torch.tensor([-3.0, 1.0, 5.0]))
     mean, sd, *_ = method.target.target
@@ -169,7 +273,9 @@ def test_the_highest_return_limits_returns_of_whole_episodes_alone(name, setting
 def test_commands_that_are_not_standardised_are_not_cut():
     net = CLASSES["RCP-R"]("lunarlander", standardise=False, command_limit=float("inf")).policy.net
     assert net.scaled(torch.tensor([[-20.0], [200.0]])).tolist() == [[-20.0], [200.0]]
-    assert CLASSES["RCP-R"]("lunarlander").policy.net.scaled(torch.tensor([[-20.0], [200.0]])).tolist() == [[-5.0], [5.0]]
+    assert CLASSES["RCP-R"]("lunarlander").policy.net.scaled(
+        torch.tensor([[-20.0], [200.0]])
+    ).tolist() == [[-5.0], [5.0]]
 
 
 def test_weights_that_were_taken_over_are_asked_for_what_is_usual_for_them():
@@ -184,12 +290,15 @@ def test_weights_that_were_taken_over_are_asked_for_what_is_usual_for_them():
 @pytest.mark.parametrize(
     ("name", "settings"),
     [
-        ("UDRL", {"gamma": 0.5, "weights": "return_to_go"}), ("UDRL", {"preset": "weighted", "gamma": 0.5, "critic_hidden": [8]}),
-        ("UDRL", {"weights": "advantage", "gae_lambda": 0.5}), ("UDRL", {"last_few": 5, "max_return": 9.0}),
-        ("UDRL", {"critic_hidden": None}), ("RCP-A", {"gae_lambda": 0.5}),
+        ("UDRL", {"gamma": 0.5, "weights": "return_to_go"}),
+        ("UDRL", {"preset": "weighted", "gamma": 0.5, "critic_hidden": [8]}),
+        ("UDRL", {"weights": "advantage", "gae_lambda": 0.5}),
+        ("UDRL", {"last_few": 5, "max_return": 9.0}),
+        ("UDRL", {"critic_hidden": None}),
+        ("RCP-A", {"gae_lambda": 0.5}),
         ("RCP-R", {"command_rule": "decrease", "target_labels": "episode", "max_return": 9.0}),
     ],
-)  # fmt: skip
+)
 def test_what_makes_a_difference_is_taken(name, settings):
     assert CLASSES[name]("cartpole", **settings).cfg
 
@@ -216,10 +325,17 @@ def test_an_own_network_is_trained_and_saved(tmp_path):
     assert torch.equal(saved["policy.net.net.layer.weight"], net.layer.weight)
 
 
-@pytest.mark.parametrize(("name", "words"), [
-    ("UDRL", "networks: command=return_horizon, weights=none has no critic; set command=advantage or weights=fitted_advantage"),
-    ("REINFORCE", "networks: baseline=none has no critic; set baseline=critic or leave it out"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (
+            "UDRL",
+            "networks: command=return_horizon, weights=none has no critic; set command=advantage "
+            "or weights=fitted_advantage",
+        ),
+        ("REINFORCE", "networks: baseline=none has no critic; set baseline=critic or leave it out"),
+    ],
+)
 def test_a_critic_that_would_not_be_used_is_refused(name, words):
     with pytest.raises(UserError, match=words):
         IMPLEMENTATIONS[name]("cartpole", implementation=name, networks={"critic": nn.Linear(4, 1)})
@@ -227,16 +343,31 @@ def test_a_critic_that_would_not_be_used_is_refused(name, words):
 
 def own_settings(name, **others):
     """Of short runs with an own policy, and an own critic where there is one."""
-    tiny = {key: value for key, value in tiny_settings(name).items() if key not in ("hidden", "critic_hidden")}
+    tiny = {
+        key: value
+        for key, value in tiny_settings(name).items()
+        if key not in ("hidden", "critic_hidden")
+    }
     return {**tiny, "num_workers": 0, **others}
 
 
-@pytest.mark.parametrize(("name", "network", "key"), [
-    ("UDRL", {"policy": Own()}, "hidden"), ("RCP-A", {"critic": nn.Linear(4, 3)}, "critic_hidden"),
-    ("AAC", {"policy": nn.Linear(4, 2), "critic": nn.Sequential(nn.Linear(4, 1), nn.Flatten(0))}, "hidden"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "network", "key"),
+    [
+        ("UDRL", {"policy": Own()}, "hidden"),
+        ("RCP-A", {"critic": nn.Linear(4, 3)}, "critic_hidden"),
+        (
+            "AAC",
+            {"policy": nn.Linear(4, 2), "critic": nn.Sequential(nn.Linear(4, 1), nn.Flatten(0))},
+            "hidden",
+        ),
+    ],
+)
 def test_sizes_beside_an_own_network_are_refused(tmp_path, name, network, key):
-    words = rf": key '{key}': networks=\{{'{next(iter(network))}': ...\}} has sizes of its own; leave it out"
+    words = (
+        rf": key '{key}': networks=\{{'{next(iter(network))}': ...\}} has sizes of its own; "
+        r"leave it out"
+    )
     with pytest.raises(UserError, match="lrl.train" + words):
         lrl.train(name, "cartpole", networks=network, logdir=tmp_path, **{key: [8]})
     with pytest.raises(UserError, match=words):
@@ -246,8 +377,12 @@ def test_sizes_beside_an_own_network_are_refused(tmp_path, name, network, key):
 
 def test_sizes_that_another_network_has_may_stand_beside_an_own_one():
     settings = {"network": "separate", "hidden": [8]}
-    method = IMPLEMENTATIONS["AAC"]("cartpole", implementation="AAC", networks={"policy": nn.Linear(4, 2)}, **settings)
-    assert [layer.out_features for layer in method.critic.modules() if isinstance(layer, nn.Linear)][:1] == [8]
+    method = IMPLEMENTATIONS["AAC"](
+        "cartpole", implementation="AAC", networks={"policy": nn.Linear(4, 2)}, **settings
+    )
+    assert [
+        layer.out_features for layer in method.critic.modules() if isinstance(layer, nn.Linear)
+    ][:1] == [8]
 
 
 class Beside(nn.Module):
@@ -261,20 +396,43 @@ class Beside(nn.Module):
         return self.layer(torch.cat(inputs, dim=-1))
 
 
-@pytest.mark.parametrize(("name", "network", "net", "words"), [
-    ("UDRL", "policy", Beside(nn.Linear(6, 5)), r"policy gives \[2, 5\], expected \[2, 2\]"),
-    ("UDRL", "policy", Beside(nn.Linear(4, 2)), r"policy is to take \[2, 4\] and \[2, 2\] and give \[2, 2\], but raised Runtime"),
-    ("UDRL", "policy", nn.Linear(4, 2), r"but raised TypeError: Linear.forward\(\) takes 2 positional arguments"),
-    ("UDRL", "policy", Own, "policy is the class Own, expected an instance of torch.nn.Module"),
-    ("UDRL", "policy", nn.LSTM(4, 2), "policy is to take"),
-    ("UDRL", "policy", nn.Tanh(), "policy has no parameters"),
-    ("RCP-A", "critic", nn.Linear(4, 1), r"critic gives \[2, 1\], expected \[2, 3\]"),
-    ("RCP-A", "policy", Beside(nn.Linear(6, 2)), r"policy is to take \[2, 4\] and \[2, 1\]"),
-    ("AAC", "policy", nn.Linear(4, 3), r"policy gives \[2, 3\], expected \[2, 2\]"),
-    ("AAC", "policy", nn.LSTM(4, 2), r"policy gives a tuple of 2, expected decimal numbers \[2, 2\]"),
-    ("AAC", "policy", {"net": 3}, "policy is a dict of 1, expected an instance of torch.nn.Module"),
-    ("AAC", "critic", nn.Linear(4, 1), r"critic gives \[2, 1\], expected \[2\]"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "network", "net", "words"),
+    [
+        ("UDRL", "policy", Beside(nn.Linear(6, 5)), r"policy gives \[2, 5\], expected \[2, 2\]"),
+        (
+            "UDRL",
+            "policy",
+            Beside(nn.Linear(4, 2)),
+            r"policy is to take \[2, 4\] and \[2, 2\] and give \[2, 2\], but raised Runtime",
+        ),
+        (
+            "UDRL",
+            "policy",
+            nn.Linear(4, 2),
+            r"but raised TypeError: Linear.forward\(\) takes 2 positional arguments",
+        ),
+        ("UDRL", "policy", Own, "policy is the class Own, expected an instance of torch.nn.Module"),
+        ("UDRL", "policy", nn.LSTM(4, 2), "policy is to take"),
+        ("UDRL", "policy", nn.Tanh(), "policy has no parameters"),
+        ("RCP-A", "critic", nn.Linear(4, 1), r"critic gives \[2, 1\], expected \[2, 3\]"),
+        ("RCP-A", "policy", Beside(nn.Linear(6, 2)), r"policy is to take \[2, 4\] and \[2, 1\]"),
+        ("AAC", "policy", nn.Linear(4, 3), r"policy gives \[2, 3\], expected \[2, 2\]"),
+        (
+            "AAC",
+            "policy",
+            nn.LSTM(4, 2),
+            r"policy gives a tuple of 2, expected decimal numbers \[2, 2\]",
+        ),
+        (
+            "AAC",
+            "policy",
+            {"net": 3},
+            "policy is a dict of 1, expected an instance of torch.nn.Module",
+        ),
+        ("AAC", "critic", nn.Linear(4, 1), r"critic gives \[2, 1\], expected \[2\]"),
+    ],
+)
 def test_own_networks_of_other_sizes_are_refused_in_one_line(name, network, net, words):
     with pytest.raises(UserError, match="networks: .*" + words) as refused:
         IMPLEMENTATIONS[name]("cartpole", implementation=name, networks={network: net})
@@ -291,7 +449,10 @@ def test_layers_that_find_their_sizes_are_trained_and_loaded(tmp_path, name, net
     settings = own_settings(name, logdir=tmp_path, max_epochs=2)
     run = lrl.train(name, "cartpole", networks={"policy": Beside(net(2))}, **settings)
     loaded = lrl.load(run.path, networks={"policy": Beside(net(2))}).method.policy
-    assert all(torch.equal(value, run.method.policy.state_dict()[key]) for key, value in loaded.state_dict().items())
+    assert all(
+        torch.equal(value, run.method.policy.state_dict()[key])
+        for key, value in loaded.state_dict().items()
+    )
 
 
 class Noisy(nn.Linear):
@@ -306,56 +467,105 @@ class Noisy(nn.Linear):
 
 def test_looking_at_an_own_network_changes_nothing_else():
     noisy = Noisy(5, 2)
-    plain, other = (lrl.RCPR("cartpole", seed=3, networks={"policy": Beside(net)}) for net in (nn.Linear(5, 2), noisy))
+    plain, other = (
+        lrl.RCPR("cartpole", seed=3, networks={"policy": Beside(net)})
+        for net in (nn.Linear(5, 2), noisy)
+    )
     assert (noisy.training, noisy.calls) == (True, 0)
-    assert all(torch.equal(a, b) for a, b in zip(plain.critic.parameters(), other.critic.parameters(), strict=True))
+    assert all(
+        torch.equal(a, b)
+        for a, b in zip(plain.critic.parameters(), other.critic.parameters(), strict=True)
+    )
 
 
-@pytest.mark.parametrize(("name", "net"), [("UDRL", Own), ("REINFORCE", functools.partial(nn.Linear, 4, 2))])
+@pytest.mark.parametrize(
+    ("name", "net"), [("UDRL", Own), ("REINFORCE", functools.partial(nn.Linear, 4, 2))]
+)
 def test_an_own_network_may_be_smaller_than_the_one_that_it_replaces(tmp_path, name, net):
     settings = own_settings(name, config={"hidden": [512, 512]}, logdir=tmp_path, max_epochs=2)
     run = lrl.train(name, "cartpole", networks={"policy": net()}, **settings)
     (best,) = run.path.glob("epoch=*.ckpt")  # it has no optimizers, which make room
     loaded = lrl.load(best, networks={"policy": net()}).method.policy
-    assert all(torch.equal(value, run.method.policy.state_dict()[key]) for key, value in loaded.state_dict().items())
+    assert all(
+        torch.equal(value, run.method.policy.state_dict()[key])
+        for key, value in loaded.state_dict().items()
+    )
     content = torch.load(best, weights_only=True)
     del content["hyper_parameters"]["networks"]  # as before they were recorded
     torch.save(content, best)
     assert lrl.load(best, networks={"policy": net()}).method.policy
-    with pytest.raises(UserError, match=r"hidden \[512, 512\] makes 262,144 weights, its file has room for .* own networks"):
+    with pytest.raises(
+        UserError,
+        match=r"hidden \[512, 512\] makes 262,144 weights, its file has room for .* own networks",
+    ):
         lrl.load(best)
 
 
 def fit_from(method, path):
-    trainer = pl.Trainer(max_epochs=4, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False)
+    trainer = pl.Trainer(
+        max_epochs=4,
+        accelerator="cpu",
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+    )
     trainer.fit(method, datamodule=method.rollouts(), ckpt_path=path, weights_only=True)
 
 
 def test_whoever_forgets_own_networks_is_told_which(tmp_path, capsys):
     settings = own_settings("UDRL", logdir=tmp_path)
     run = lrl.train("UDRL", "cartpole", networks={"policy": Own()}, max_epochs=2, **settings)
-    words = rf"was trained with own networks \(policy: {Own.__module__}.Own\); from Python give networks="
+    words = (
+        rf"was trained with own networks \(policy: {Own.__module__}.Own\); from Python give "
+        r"networks="
+    )
     recorded = {"policy": f"{Own.__module__}.Own"}
     assert yaml.safe_load((run.path / "config.yaml").read_text())["networks"] == recorded
-    assert torch.load(run.path / "last.ckpt", weights_only=True)["hyper_parameters"]["networks"] == recorded
+    assert (
+        torch.load(run.path / "last.ckpt", weights_only=True)["hyper_parameters"]["networks"]
+        == recorded
+    )
     more = {**settings, "max_epochs": 4}
     for forgetful in (
-        lambda: lrl.load(run.path), lambda: lrl.train("UDRL", "cartpole", resume=True, **more),
+        lambda: lrl.load(run.path),
+        lambda: lrl.train("UDRL", "cartpole", resume=True, **more),
         lambda: lrl.train("UDRL", "cartpole", reload=run.path, exp_name="b", **more),
         lambda: fit_from(lrl.UDRL("cartpole", **tiny_settings("UDRL")), run.path / "last.ckpt"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(UserError, match=words):
             forgetful()
     assert main(["eval", str(run.path)]) == 2
     assert "the command line cannot take them" in capsys.readouterr().err
-    assert main(["train", "--implementation", "UDRL", "--gamename", "cartpole", "--config", str(run.path / "config.yaml")]) == 2
-    assert rf"is of a run with own networks (policy: {Own.__module__}.Own), which the command" in capsys.readouterr().err
+    assert (
+        main(
+            [
+                "train",
+                "--implementation",
+                "UDRL",
+                "--gamename",
+                "cartpole",
+                "--config",
+                str(run.path / "config.yaml"),
+            ]
+        )
+        == 2
+    )
+    assert (
+        rf"is of a run with own networks (policy: {Own.__module__}.Own), which the command"
+        in capsys.readouterr().err
+    )
     resumed = lrl.train("UDRL", "cartpole", resume=True, networks={"policy": Own()}, **more)
     assert int(resumed.method.episodes) > int(run.method.episodes)
-    assert lrl.train("UDRL", "cartpole", reload=run.path, exp_name="b", networks={"policy": Own()}, **more)
+    assert lrl.train(
+        "UDRL", "cartpole", reload=run.path, exp_name="b", networks={"policy": Own()}, **more
+    )
     again = lrl.UDRL.load_from_checkpoint(run.path / "last.ckpt", networks={"policy": Own()})
-    assert torch.equal(again.policy.net.net.layer.weight, resumed.method.policy.net.net.layer.weight)
-    with pytest.raises(UserError, match=r"policy is the name '.*Own'; give the network that it was trained with"):
+    assert torch.equal(
+        again.policy.net.net.layer.weight, resumed.method.policy.net.net.layer.weight
+    )
+    with pytest.raises(
+        UserError, match=r"policy is the name '.*Own'; give the network that it was trained with"
+    ):
         lrl.UDRL.load_from_checkpoint(run.path / "last.ckpt")
 
 
@@ -366,7 +576,9 @@ def test_runs_without_own_networks_record_none(tmp_path):
     content = torch.load(run.path / "last.ckpt", weights_only=True)
     assert "networks" not in content["hyper_parameters"]
     with pytest.raises(UserError, match="give the networks that it was trained with"):
-        lrl.train("UDRL", "cartpole", max_epochs=2, resume=True, networks={"policy": Own()}, **settings)
+        lrl.train(
+            "UDRL", "cartpole", max_epochs=2, resume=True, networks={"policy": Own()}, **settings
+        )
     content["hyper_parameters"]["networks"] = {"policy": 3}
     torch.save(content, run.path / "last.ckpt")
     with pytest.raises(UserError, match=r"hyper_parameters\.networks: names no classes by text"):
@@ -376,17 +588,33 @@ def test_runs_without_own_networks_record_none(tmp_path):
 @pytest.mark.parametrize(
     ("name", "settings", "kept"),
     [
-        ("UDRL", {"guidance": 2.0, "return_scale": 0.5, "horizon_scale": 0.25}, {"net.scale": [0.5, 0.25], "net.shift": [0, 0]}),
+        (
+            "UDRL",
+            {"guidance": 2.0, "return_scale": 0.5, "horizon_scale": 0.25},
+            {"net.scale": [0.5, 0.25], "net.shift": [0, 0]},
+        ),
         ("UDRL", {"condition": False}, {"net.scale": [0, 0], "net.shift": [0, 0]}),
         ("UDRL", {"standardise": True}, {}),
-        ("UDRL", {"standardise": True, "condition": False}, {"net.scale": [0, 0], "net.shift": [0, 0]}),
+        (
+            "UDRL",
+            {"standardise": True, "condition": False},
+            {"net.scale": [0, 0], "net.shift": [0, 0]},
+        ),
         ("RCP-A", {"guidance": 1.0}, {"net.scale": [1], "net.shift": [0]}),
-        ("RCP-A", {"command_draw": "step"}, {"net.scale": [1], "net.shift": [0], "command_noise": [0, 0, 0]}),
+        (
+            "RCP-A",
+            {"command_draw": "step"},
+            {"net.scale": [1], "net.shift": [0], "command_noise": [0, 0, 0]},
+        ),
     ],
 )
-def test_a_reloaded_policy_brings_what_it_has_learned_not_what_its_config_said(name, settings, kept):
+def test_a_reloaded_policy_brings_what_it_has_learned_not_what_its_config_said(
+    name, settings, kept
+):
     """Its parameters, the usual command, and the scale of commands where that is measured."""
-    old, new = (CLASSES[name]("cartpole", **{**tiny_settings(name), **each}) for each in ({}, settings))
+    old, new = (
+        CLASSES[name]("cartpole", **{**tiny_settings(name), **each}) for each in ({}, settings)
+    )
     brought = {key: torch.full_like(value, 7.0) for key, value in new.policy.state_dict().items()}
     assert brought.keys() >= old.policy.state_dict().keys()
     new.adopt(brought)
@@ -402,7 +630,9 @@ class Restless(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.layers = nn.Sequential(nn.Linear(4, 16), nn.BatchNorm1d(16), nn.Dropout(0.5), nn.Linear(16, 2))
+        self.layers = nn.Sequential(
+            nn.Linear(4, 16), nn.BatchNorm1d(16), nn.Dropout(0.5), nn.Linear(16, 2)
+        )
 
     def forward(self, obs):
         return self.layers(obs.reshape(-1, 4)).reshape(*obs.shape[:-1], 2)
@@ -411,17 +641,29 @@ class Restless(nn.Module):
 def test_own_networks_learn_in_training_mode_and_play_in_evaluation_mode(tmp_path):
     torch.manual_seed(0)
     net = Restless()
-    settings = {**tiny_settings("REINFORCE"), "max_epochs": 2, "num_workers": 0, "logdir": tmp_path, "chunk_size": 1}
-    run = lrl.train("REINFORCE", "cartpole", networks={"policy": net}, recording_epoch_interval=2, **settings)
+    settings = {
+        **tiny_settings("REINFORCE"),
+        "max_epochs": 2,
+        "num_workers": 0,
+        "logdir": tmp_path,
+        "chunk_size": 1,
+    }
+    run = lrl.train(
+        "REINFORCE", "cartpole", networks={"policy": net}, recording_epoch_interval=2, **settings
+    )
     assert net.training
-    assert int(net.layers[1].num_batches_tracked) == 2  # one update an epoch; what is played, and filmed, counts for nothing
+    assert (
+        int(net.layers[1].num_batches_tracked) == 2
+    )  # one update an epoch; what is played, and filmed, counts for nothing
     agent = lrl.load(run.path, networks={"policy": Restless()})
     actions = []
     for _ in range(20):
         agent.reset(greedy=True)
         actions.append(agent.act([0.1, -0.2, 0.05, 0.3]))
     assert len(set(actions)) == 1
-    reports = [lrl.evaluate(each, episodes=3)["greedy"]["returns"] for each in (agent, agent, run.method)]
+    reports = [
+        lrl.evaluate(each, episodes=3)["greedy"]["returns"] for each in (agent, agent, run.method)
+    ]
     assert reports[0] == reports[1] == reports[2]
 
 
@@ -431,7 +673,9 @@ class CountingNet(nn.Module):
     def __init__(self, in_size, out_size, flat=False):
         super().__init__()
         self.sizes, self.flat = (in_size, out_size), flat
-        self.layers = nn.Sequential(nn.Linear(in_size, 16), nn.BatchNorm1d(16), nn.Tanh(), nn.Linear(16, out_size))
+        self.layers = nn.Sequential(
+            nn.Linear(in_size, 16), nn.BatchNorm1d(16), nn.Tanh(), nn.Linear(16, out_size)
+        )
 
     @property
     def count(self):
@@ -445,7 +689,9 @@ class CountingNet(nn.Module):
 
 @pytest.mark.parametrize(("name", "tau"), [("RCP-A", 1.0), ("RCP-A", 0.25), ("UDRL", 1.0)])
 def test_statistics_of_own_networks_are_of_what_they_learn_from(tmp_path, name, tau):
-    """Not of what is measured or predicted on the way; an averaged policy acts by those that were counted."""
+    """Not of what is measured or predicted on the way; an averaged policy acts by those that
+    were counted.
+    """
     networks = {"policy": CountingNet(6 if name == "UDRL" else 5, 2)}
     if name == "RCP-A":
         networks["critic"] = CountingNet(4, 3)
@@ -462,15 +708,42 @@ def test_statistics_of_own_networks_are_of_what_they_learn_from(tmp_path, name, 
 
 def test_a_critic_of_ones_own_counts_no_final_observations(tmp_path):
     critic = CountingNet(4, 1, flat=True)
-    settings = {**tiny_settings("AAC"), "max_epochs": 2, "num_workers": 0, "logdir": tmp_path, "networks": {"critic": critic}}
+    settings = {
+        **tiny_settings("AAC"),
+        "max_epochs": 2,
+        "num_workers": 0,
+        "logdir": tmp_path,
+        "networks": {"critic": critic},
+    }
     lrl.train("AAC", "cartpole", **settings)
     assert critic.count == 2
 
 
 def test_the_origins_recipe_overrides_what_is_tuned_for_a_game():
-    dense, sparse = (lrl.UDRL(game, preset="original").cfg for game in ("lunarlander", "lunarlander-sparse"))
-    assert (dense.batch_size, dense.last_few, dense.return_scale, dense.learning_rate) == (768, 75, 0.025, 3.5e-4)
-    assert (sparse.batch_size, sparse.last_few, sparse.return_scale, sparse.learning_rate) == (512, 25, 0.015, 5e-4)
+    dense, sparse = (
+        lrl.UDRL(game, preset="original").cfg for game in ("lunarlander", "lunarlander-sparse")
+    )
+    assert (dense.batch_size, dense.last_few, dense.return_scale, dense.learning_rate) == (
+        768,
+        75,
+        0.025,
+        3.5e-4,
+    )
+    assert (sparse.batch_size, sparse.last_few, sparse.return_scale, sparse.learning_rate) == (
+        512,
+        25,
+        0.015,
+        5e-4,
+    )
     for cfg in (dense, sparse):
-        assert (cfg.num_episodes_per_iter, cfg.num_held_out_episodes_per_iter, cfg.num_updates_per_iter) == (19, 1, 100)
-        assert (cfg.buffer, cfg.replay_size, cfg.sample_by, cfg.overlap) == ("best", 500, "transition", False)
+        assert (
+            cfg.num_episodes_per_iter,
+            cfg.num_held_out_episodes_per_iter,
+            cfg.num_updates_per_iter,
+        ) == (19, 1, 100)
+        assert (cfg.buffer, cfg.replay_size, cfg.sample_by, cfg.overlap) == (
+            "best",
+            500,
+            "transition",
+            False,
+        )

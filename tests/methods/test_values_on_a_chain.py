@@ -1,4 +1,6 @@
-"""Methods that learn from whole episodes find the known values of the chain of ``chain_helpers``, and its best policy."""
+"""Methods that learn from whole episodes find the known values of the chain of
+``chain_helpers``, and its best policy.
+"""
 
 import dataclasses
 
@@ -21,11 +23,21 @@ CHAIN = Game(Chain, horizon=HORIZON, max_return=1.0)
 
 @pytest.mark.parametrize("name", ["REINFORCE", "AAC"])
 def test_policy_gradients_find_the_best_policy_and_the_critic_its_values(name, monkeypatch):
-    """The actor-critic bootstraps at the time limit and finds the values without one; REINFORCE stops there, and acts best."""
+    """The actor-critic bootstraps at the time limit and finds the values without one; REINFORCE
+    stops there, and acts best.
+    """
     monkeypatch.setitem(GAMES, "chain", CHAIN)
-    own = {"gae_lambda": 0.7, "bootstrap_truncated": True, "network": "separate", "value_delta": 1.0, "entropy_coef": 0.02}
+    own = {
+        "gae_lambda": 0.7,
+        "bootstrap_truncated": True,
+        "network": "separate",
+        "value_delta": 1.0,
+        "entropy_coef": 0.02,
+    }
     own = own if name == "AAC" else {}
-    method, _ = build(name, "chain", gamma=GAMMA, learning_rate=0.02, hidden=[16], anneal_from=1.0, **own)
+    method, _ = build(
+        name, "chain", gamma=GAMMA, learning_rate=0.02, hidden=[16], anneal_from=1.0, **own
+    )
 
     def choose(obs, uniform):
         return (uniform < method.policy.distribution(obs).output.softmax(-1)[:, 1]).long()
@@ -44,22 +56,44 @@ def test_policy_gradients_find_the_best_policy_and_the_critic_its_values(name, m
 def test_the_critic_of_reward_conditioned_policies_finds_the_values_of_a_random_policy(monkeypatch):
     """Either action with probability one half:
 
-    state 2: V = 0.5 * 1 + 0.5 * 0.8 V = 0.5 / 0.6 = 0.8333. State 1: V = 0.4 * 0.8333 + 0.4 V = 0.5556.
+    state 2: V = 0.5 * 1 + 0.5 * 0.8 V = 0.5 / 0.6 = 0.8333. State 1: V = 0.4 * 0.8333 + 0.4 V =
+    0.5556.
     state 0: V = 0.5 (-0.84 + 0.8 * 0.5556) + 0.5 (0.15 + 0.8 V) = -0.1228 / 0.6 = -0.2046.
     """
     monkeypatch.setitem(GAMES, "chain", CHAIN)
-    settings = {"gamma": GAMMA, "critic_learning_rate": 0.02, "critic_hidden": [16], "bootstrap_truncated": True}
+    settings = {
+        "gamma": GAMMA,
+        "critic_learning_rate": 0.02,
+        "critic_hidden": [16],
+        "bootstrap_truncated": True,
+    }
     settings |= {"value_scale": 1.0, "critic_max_grad_norm": 100.0, "gae_lambda": 0.7}
     entry = implementation("RCP-A")
-    config = build_config(entry.Config, [*merged_values("RCP-A", "chain"), ("test", {**tiny_settings("RCP-A"), **settings})])
-    method = entry(**{"implementation": "RCP-A", "gamename": "chain", "seed": 3, "config": dataclasses.asdict(config)})
+    config = build_config(
+        entry.Config,
+        [*merged_values("RCP-A", "chain"), ("test", {**tiny_settings("RCP-A"), **settings})],
+    )
+    method = entry(
+        **{
+            "implementation": "RCP-A",
+            "gamename": "chain",
+            "seed": 3,
+            "config": dataclasses.asdict(config),
+        }
+    )
     attach(method)
     flat = flatten(chain_episodes(lambda obs, uniform: (uniform < 0.5).long(), 600, 0)[-600:])
     rng = np.random.default_rng(0)
     for _ in range(30):
         index = torch.from_numpy(rng.integers(len(flat.reward), size=(10, 64)))
-        method.fit_critic(method.critic, UpsideDownEpoch(flat, {"critic": index}, flat.left, None, 0, 0, 0, {}))
+        method.fit_critic(
+            method.critic, UpsideDownEpoch(flat, {"critic": index}, flat.left, None, 0, 0, 0, {})
+        )
     values = (method.critic(EYE) * method.cfg.value_scale).detach()
-    torch.testing.assert_close(values[:, 0], torch.tensor([-0.2046, 0.5556, 0.8333]), rtol=0, atol=0.08)
-    of_actions = torch.tensor([[-0.0137, -0.3955], [0.4445, 0.6667], [0.6667, 1.0]])  # r + 0.8 V of where it leads
+    torch.testing.assert_close(
+        values[:, 0], torch.tensor([-0.2046, 0.5556, 0.8333]), rtol=0, atol=0.08
+    )
+    of_actions = torch.tensor(
+        [[-0.0137, -0.3955], [0.4445, 0.6667], [0.6667, 1.0]]
+    )  # r + 0.8 V of where it leads
     torch.testing.assert_close(values[:, 1:], of_actions, rtol=0, atol=0.08)

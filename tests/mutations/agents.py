@@ -21,7 +21,7 @@ MUTATIONS = [
     *area(
         "agents/training.py", "agents/test_end_of_training.py",
         ("window if least is None else least", "window - 1 if least is None else least"),
-        ("(count > learning_starts + window)", "(count >= learning_starts + window)"),
+        ('  count >', '  count >='),
         ("(now - before).abs() / (before.abs() + 1e-9)", "(now - before) / (before.abs() + 1e-9)"),
         ("(column < end.unsqueeze(1))", "(column <= end.unsqueeze(1))"),
     ),
@@ -53,7 +53,7 @@ MUTATIONS = [
         ("slope = weight * error", "slope = error / error.shape[-1]"),
         ("return self.net(self.params, obs)", "return self.net(self.target, obs)"),
     ),
-    *area("agents/dqn.py", "agents/test_chain.py::test_double_dqn_finds_the_values", (".squeeze(1), epsilon, self._explore.at(step))", ".squeeze(1), 0 * epsilon, self._explore.at(step))")),
+    *area("agents/dqn.py", "agents/test_chain.py::test_double_dqn_finds_the_values", ('1)).squeeze(1), epsilon', '1)).squeeze(1), 0 * epsilon')),
     *area(
         "agents/replay.py", "agents/test_reference_icm.py",
         ("reward=batch.reward + self.curiosity", "reward=batch.reward - self.curiosity"),
@@ -68,7 +68,7 @@ MUTATIONS = [
     *area(
         "agents/td3.py", "agents/test_reference_values.py",
         ("if step % self.cfg.policy_delay == 0:", "if True:"),
-        ('"target", step) + noise)', '"target", step) - 0 * noise)'),
+        ('step) +', 'step) - 0 *'),
         ("self.policy(self.actor_target, batch.next_obs", "self.policy(self.actor_params, batch.next_obs"),
         ("self.critic(self.critic_target, batch.next_obs, next_action)", "self.critic(self.critic_params, batch.next_obs, next_action)"),
         ("track(self.actor_target, self.actor_params, self.cfg.tau, active)", "pass"),
@@ -97,11 +97,15 @@ MUTATIONS = [
         ("last = self.over.clone()", "last = torch.zeros_like(self.over)"),
         ("last[:, -1] = True", "pass"),
         ("next_value, last, self.cfg.gae_lambda)", "next_value, last, self.cfg.gamma)"),
-        ("target - value.detach() if advantage", "target - value if advantage"),
+        (('value.detach()\n'
+'            if advantage is None\n'
+'           '), 'value if advantage is None'),
         ("- self.cfg.entropy_coef * entropy", "+ self.cfg.entropy_coef * entropy"),
         ("standardised(advantage[member, rows], 1e-8)", "advantage[member, rows]"),
         ("self._minibatches(number * self.cfg.epochs + epoch)", "self._minibatches(number)"),
-        (".log_prob(self.action)", ".log_prob(self.action) * 0"),
+        (('self.policy(self.params, self.obs).log_prob(\n'
+'                self.action'), ('(\n'
+'                self.policy(self.params, self.obs).log_prob(self.action) * 0')),
         ("max_grad_norm=cfg.max_grad_norm", "max_grad_norm=None"),
         ("discounted_returns(reward, self.cfg.gamma, self.over)", "discounted_returns(reward, self.cfg.gamma, torch.zeros_like(self.over))"),
         ("math.log(cfg.std_init)", "cfg.std_init"),
@@ -137,7 +141,7 @@ MUTATIONS = [
         "agents/training.py", "agents/test_end_of_training.py",
         ("(episode >= self.learning_starts)", "(episode > self.learning_starts)"),
         ("active = self._episode >= self.learning_starts", "active = self._episode > self.learning_starts"),
-        ("(self.results.episodes[self.members] >= self.max_episodes)", "(self.results.episodes[self.members] >= self.max_episodes - 1)"),
+        ('self.members] >= self.max_episodes', 'self.members] >= self.max_episodes - 1'),
     ),
     *area(
         "agents/judged_training.py", "agents/test_end_of_training.py",
@@ -206,11 +210,11 @@ MUTATIONS = [
     ),
     *area(
         "agents/graphs.py", "agents/test_graphs.py",
-        ("if key != self._key:", "if self._key is None:"),
+        ('key != self._key', 'self._key is None'),
         ("*(() if memory is None else memory.tensors)", ""),
         ("for stream in self.streams), *places", "for stream in self.streams[1:]), *places"),
         ("        self._replay()\n", ""),
-        ("*places, *given)]", "*places)]"),
+        ('*places, *given', '*places'),
         ("\"_replay\": None, ", ""),
     ),
     *area(

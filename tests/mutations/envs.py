@@ -6,7 +6,9 @@ MUTATIONS = [
     *area(
         "envs/batch.py", "envs/test_batch.py",
         ("return gamma * (", "return ("),
-        ("if self.continuation is None else self.continuation)", "if self.continuation is None else 1.0)"),
+        (('\n'
+'            (~self.terminated).float() if self.continuation is None else self.continuation\n'
+'        '), '(~self.terminated).float() if self.continuation is None else 1.0'),
     ),
     *area(
         "envs/gym.py", "envs/test_gym.py::test_sparse_pays_the_same_total_at_the_end envs/test_gym.py::test_time_limit_truncates "
@@ -102,7 +104,7 @@ MUTATIONS = [
         ("self._pay(state) if", "self.meant(state) if"),
         ('- blocks["start_scale"] * drawn.mean(1)', ""),
         ("std / self._unit / drawn.std(1)", "std / drawn.std(1)"),
-        ("torch.zeros_like(reward))", "torch.ones_like(reward))"),
+        ('  torch.zeros_like(reward', '  torch.ones_like(reward'),
         ("torch.zeros(sum(self.units.values()), dtype", "torch.ones(sum(self.units.values()), dtype"),
     ),
     *area(
@@ -127,14 +129,18 @@ MUTATIONS = [
     ),
     *area(
         "envs/synthetic_dataset.py", "methods/test_synthetic_dataset.py",
-        ("self.action_size).clamp(-1, 1)", "self.action_size)"),
+        (('self.action_size).clamp(\n'
+'                -1, 1\n'
+'            )'), 'self.action_size)'),
         ("(torch.arange(self.num_pairs, device=params.device) % self.action_size)", "torch.zeros(self.num_pairs, dtype=torch.int64)"),
         ("(noise[..., 0] * self.pairs.num_pairs).long()", "(noise[..., 0] * 0).long()"),
         ("taught).square().mean(-1)", "taught).square().sum(-1)"),
     ),
     *area(
         "envs/batch.py", "envs/test_batch.py agents/test_chain.py::test_q_learning_finds_the_values_of_the_best_policy_while_it_explores",
-        ("gamma * ((~self.terminated).float()", "gamma * (torch.ones_like(self.terminated).float()"),
+        ('(~self.terminated).float() if self.continuation is None', ('torch.ones_like(self.terminated).float()\n'
+'            if self.continuation is None\n'
+'           ')),
     ),
     *area("envs/gym_batch.py", "envs/test_batch.py envs/test_reward_batch.py", ('derive_seed(self._seeds[slot], "reset", self._episodes[slot])', 'derive_seed(self._seeds[slot], "reset", 0)')),
     *area(
@@ -155,9 +161,15 @@ MUTATIONS = [
     ),
     *area(
         "envs/synthetic.py", "envs/test_synthetic.py envs/test_synthetic_actions.py",
-        ('self._head("reward", x).squeeze(-1), self._head("done", x)', 'self._head("done", x).squeeze(-1), self._head("reward", x)'),
+        (('"reward", x).squeeze(-1),\n'
+'            self._head("done"'), ('"done", x).squeeze(-1),\n'
+'            self._head("reward"')),
         ("self.observe(state) if self.reencode else state", "state"),
-        ("action.clamp(-1, 1) if self.continuous", "action if self.continuous"),
+        (('(\n'
+'            action.clamp(-1, 1)\n'
+'            if self.continuous\n'
+'            else F.one_hot(action, self.action_size).to(state.dtype)\n'
+'        '), 'action if self.continuous else F.one_hot(action, self.action_size).to(state.dtype'),
         ("self.with_params(self.params[rows], self.real)", "self.with_params(self.params[: len(rows)], self.real)"),
     ),
     *area(
@@ -186,7 +198,9 @@ MUTATIONS = [
     *area(
         "envs/one_step.py", "envs/test_synthetic.py",
         ("drawn.std(1).clamp(min=_TINY)", "drawn.std(1)"),
-        ("((mean - self._center) / self._unit -", "(mean / self._unit -"),
+        (('\n'
+'                (mean - self._center) / self._unit - blocks["start_scale"] * drawn.mean(1)\n'
+'            '), 'mean / self._unit - blocks["start_scale"] * drawn.mean(1)'),
         ("self.obs_size if self.latent_size else 0", "self.obs_size"),
         ("(2 * pay - act)).sum(-1)", "(2 * pay - act)).mean(-1)"),
         ("+ 4 / 45).sum(-1)", "+ 4 / 45).mean(-1)"),

@@ -26,12 +26,14 @@ MUTATIONS = [
     ),
     *area(
         "evolution/variants.py", "evolution/test_steps.py evolution/test_strategies.py methods/test_inner_seeds.py",
-        ("self.noise(generation), self.noise_std(generation))", "self.noise(generation), self.cfg.noise_std)"),
+        (('\n'
+'            plus, minus, self.noise(generation), self.noise_std(generation)\n'
+'        '), 'plus, minus, self.noise(generation), self.cfg.noise_std'),
         ("self.mean.grad, self.log_std.grad = -mean, -log_std * self.evolved", "self.mean.grad, self.log_std.grad = -mean, -0 * log_std"),
         ("self.mean.grad, self.log_std.grad = -mean,", "self.mean.grad, self.log_std.grad = mean,"),
         ("torch.cat([sign * drawn for sign in self.cfg.signs])", "torch.cat([drawn for sign in self.cfg.signs])"),
         ("es.snes_std_rate(int(self.evolved.sum()))", "es.snes_std_rate(len(self.evolved))"),
-        ("self.search.tell([(x, -score)", "self.search.tell([(x, score)"),
+        ('x, -score', 'x, score'),
         ('"evolution noise", generation, 0)', '"evolution noise", 0, 0)'),
     ),
     *area(

@@ -6,7 +6,9 @@ MUTATIONS = [
     *area(
         "functional/returns.py", "functional/test_returns.py functional/test_policy_gradient.py",
         ("x[..., :-stride] + decay[..., :-stride] * x[..., stride:]", "x[..., :-stride] - decay[..., :-stride] * x[..., stride:]"),
-        ("decay = torch.cat([decay[..., :-stride] * decay[..., stride:]", "decay = torch.cat([decay[..., :-stride]"),
+        (('\n'
+'            [decay[..., :-stride] * decay[..., stride:], decay[..., -stride:]], dim=-1\n'
+'        '), '[decay[..., :-stride], decay[..., -stride:]], dim=-1'),
         ("trace = gae_lambda * (~last).to(reward.dtype)", "trace = torch.full_like(reward, gae_lambda)"),
         ("reward + discount * (1 - trace) * next_value", "reward + discount * (1 - gae_lambda) * next_value"),
         ("torch.full_like(reward, gamma), nothing, last", "torch.full_like(reward, gamma), reward, last"),

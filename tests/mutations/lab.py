@@ -13,7 +13,7 @@ MUTATIONS = [
     ),
     *area(
         "lab/imagine.py", "methods/test_model_based.py::test_the_errors_of_what_is_imagined_by_hand",
-        ("(first - obs).abs()", "(first - imagined.obs).abs()"),
+        ('first - obs', 'first - imagined.obs'),
         ("1 - imagined.continuation", "imagined.continuation"),
         ("value[alive].mean()", "value.mean()"),
         ("(imagined.reward - reward).abs()", "0 * reward"),
@@ -29,13 +29,17 @@ MUTATIONS = [
         ("divmod(self.num_timesteps - 1, self.epoch_steps)", "divmod(self.num_timesteps, self.epoch_steps)"),
         ("        self._evaluate()\n        if self._over", "        if self._over"),
         ("_log(\"rollout\", self._ended)\n            self._ended = []", "_log(\"rollout\", self._ended)"),
-        ("steps + info.get(STEPS, 1), terminated", "steps + 1, terminated"),
+        (('(\n'
+'                total + float(reward),\n'
+'                steps + info.get(STEPS, 1),\n'
+'                terminated or truncated,\n'
+'            )'), 'total + float(reward), steps + 1, terminated or truncated'),
         ("self.env_steps += steps", "self.env_steps += 1"),
         ("counts = (self.num_timesteps, self.episodes, self.env_steps)", "counts = (self.num_timesteps, 0, self.env_steps)"),
         ("if key not in (*cfg.read, *ALONE):", "if False:"),
         ("if self._episode_num >= self.learning_episodes:", "if True:"),
         ("self.exploration_rate = self.exploration_schedule", "self.unused = self.exploration_schedule"),
-        ("early = self._over and", "early = self._over or"),
+        ('self._over and', 'self._over or'),
         ("getattr(cfg.config, key, only)) != only", "only) != only"),
         ("!= yaml.safe_load(", "is yaml.safe_load("),
     ),
@@ -85,7 +89,7 @@ MUTATIONS = [
         ("abs(now - before) <= tolerance", "abs(now - before) >= tolerance"),
     ),
     *area("lab/reproduce/store.py", "lab/reproduce/test_reproduce.py", ('(row["command"], row["read"]) ==', '(row["command"], row["read"]) !='),
-          ("claim.read.text)]", 'row["read"])]')),
+          ('claim.read.text', 'row["read"]')),
     *area("lab/reproduce/store.py", "lab/reproduce/test_store.py", ("by_seed = _only(by_seed, read_kept_rows(", "_only(by_seed, read_kept_rows(")),
     *area("lab/reproduce/seeds.py", "lab/reproduce/test_claims.py", ("if first < FIRST_SEED:", "if last < FIRST_SEED:")),
     *area(
@@ -107,9 +111,12 @@ MUTATIONS = [
         ("error / float(np.ptp(x))", "error / float(x.max())"),
         ("max(_WINDOW, round(", "min(_WINDOW, round("),
         ("low -= _BEYOND * (high - low)", "low += _BEYOND * (high - low)"),
-        ('[0] == "return":', '[0] != "return":'),
+        ('0] ==', '0] !='),
         ("low = min(low, floor)", "pass"),
-        ("played + len(requests)\n", "played\n"),
+        (('(\n'
+'                    _FINE_EPISODES if number else _COARSE_EPISODES,\n'
+'                    played + len(requests),\n'
+'                )'), '_FINE_EPISODES if number else _COARSE_EPISODES, played'),
         ("            played += len(requests)\n", ""),
         ("(method.first_command() or ())[1:]", "()"),
     ),
@@ -117,7 +124,9 @@ MUTATIONS = [
         "lab/reproduce/entries.py", "lab/reproduce/test_entries.py",
         ("sum(entry.values) / measured", "max(entry.values)"),
         ("if len(other.values) < other.asked:", "if False:"),
-        ('"min": min(values), "max": max(values)', '"min": max(values), "max": min(values)'),
+        (('min(values),\n'
+'        "max": max(values'), ('max(values),\n'
+'        "max": min(values')),
         ("difference_interval(values, others)", "difference_interval(others, values)"),
         ('sign = "≤" if goal.lower', 'sign = "≥" if goal.lower'),
     ),
@@ -125,7 +134,13 @@ MUTATIONS = [
     *area(
         "lab/reproduce/reading.py", "lab/reproduce/test_reading.py",
         ("range(every - 1, len(steps), every)", "range(0, len(steps), every)"),
-        (", len(steps) - 1})", "})"),
+        (('\n'
+'        {\n'
+'            *range(min(FIRST_POINTS, len(steps))),\n'
+'            *range(every - 1, len(steps), every),\n'
+'            len(steps) - 1,\n'
+'        }\n'
+'    '), '{*range(min(FIRST_POINTS, len(steps))), *range(every - 1, len(steps), every)}'),
         ("_of_report(runs[-1] /", "_of_report(runs[0] /"),
         ("read_scalar(runs[0], read.tag)", "read_scalar(runs[-1], read.tag)"),
         ("x = np.arange(1.0, len(values) + 1)", "x = np.arange(0.0, len(values))"),

@@ -20,7 +20,7 @@ MUTATIONS = [
     ),
     *area(
         "methods/curriculum.py", "methods/test_curriculum.py",
-        ("generation >= self.generations else", "generation >= 2 * self.generations else"),
+        ('generation >= self.generations', 'generation >= 2 * self.generations'),
         ("self.first + (limit - self.first) * generation", "(limit - self.first) * generation"),
         ("self.horizon(proposal.generation)", "self.horizon(0)"),
         ("if first >= limit:", "if first > limit:"),
@@ -102,7 +102,7 @@ MUTATIONS = [
         ("standardise(label, math.inf), self.cfg.temperature", "label, self.cfg.temperature"),
         ("self.cfg.target_spread\n", "1.0\n"),
         ("(self.critic, self.cfg.critic_learning_rate)", "(self.critic, self.cfg.learning_rate)"),
-        ("math.ceil((cfg.steps_per_iter or 0) / ", "math.floor((cfg.steps_per_iter or 0) / "),
+        ('math.ceil(', 'math.floor('),
         ("min(env_steps / cfg.steps_per_iter, _MAX_CATCH_UP)", "env_steps / cfg.steps_per_iter"),
         ("shape = (max(1, round(", "shape = (max(0, round("),
         ('generator(self.run_seed, "minibatch", epoch)', 'generator(self.run_seed, "minibatch", 0)'),
@@ -125,8 +125,10 @@ MUTATIONS = [
         ("self.cfg.num_held_out_episodes_per_iter if epoch else 0", "self.cfg.num_held_out_episodes_per_iter"),
         ("self.buffer.add(self._split(epoch, episodes)[0])", "self.buffer.add(episodes)"),
         ("self.numbers[2:].copy_(torch.tensor([stored.min(), stored.max()]))", "pass"),
-        ('"buffer/return_min": float(returns.min()), "buffer/return_max": float(returns.max())',
-         '"buffer/return_min": float(returns.max()), "buffer/return_max": float(returns.min())'),
+        (('returns.min()),\n'
+'            "buffer/return_max": float(returns.max('),
+         ('returns.max()),\n'
+'            "buffer/return_max": float(returns.min(')),
         ("np.mean(commands, axis=0)", "np.max(commands, axis=0)"),
         ("entropy().mean()", "entropy().sum()"),
     ),
@@ -138,7 +140,9 @@ MUTATIONS = [
         ("value_loss(baseline, returns, cfg.value_delta)", "value_loss(baseline, returns, 1.0)"),
         ("else self.cfg.num_critic_updates - 1", "else self.cfg.num_critic_updates"),
         ("batch.truncated & cfg.bootstrap_truncated", "~batch.truncated & cfg.bootstrap_truncated"),
-        ("batch.last, cfg.gae_lambda)", "batch.last, 1.0)"),
+        (('\n'
+'                batch.reward, discount, following, batch.last, cfg.gae_lambda\n'
+'            '), 'batch.reward, discount, following, batch.last, 1.0'),
         ("value_loss(value, returns, delta=1.0)", "value_loss(value, returns, delta=self.cfg.value_delta)"),
         ("len(recent) == recent.maxlen", "len(recent) > 0"),
         ("int(self.episodes) / self.cfg.max_episodes", "int(self.env_steps) / self.cfg.max_episodes"),
@@ -162,7 +166,11 @@ MUTATIONS = [
         ("value.clone() for name, value in newest.items()", "value for name, value in newest.items()"),
         ("self.past[0] if self.past", "self.past[-1] if self.past"),
         ("[epoch - episode.policy_version for", "[episode.policy_version for"),
-        ('"past": list(self.past)}', '"past": []}'),
+        (('\n'
+'            **super().state_dict(),\n'
+'            "recent_returns": list(self.recent_returns),\n'
+'            "past": list(self.past),\n'
+'        '), '**super().state_dict(), "recent_returns": list(self.recent_returns), "past": []'),
         ("if versions != sorted(versions) or any(", "if any("),
         ("any(version > epoch for", "any(version < 0 for"),
         ("if returns > most", "if returns > most + 1"),
@@ -174,7 +182,7 @@ MUTATIONS = [
         ("self.score, self.improved = generation.fitness, generation.is_best", "self.score, self.improved = generation.fitness, True"),
         ("if pl_module.improved and", "if not pl_module.improved and"),
         ("self.num_updates += 1", "self.num_updates += len(outcomes)"),
-        ("if item.sign == 0]", "if item.sign != 0]"),
+        ('item.sign ==', 'item.sign !='),
         ("sum(returns) / len(returns) > threshold", "sum(returns) / len(returns) >= threshold"),
         ("self.cfg.stop_when_solved and self.solves(generation)", "self.solves(generation)"),
         ("returns.std(correction=0)", "returns.std()"),
@@ -215,10 +223,10 @@ MUTATIONS = [
         ("[proposal.seed(item) for item in items], turns", "[proposal.seed(items[0]) for item in items], turns"),
         ("-facts.train_steps - facts.unsolved_penalty * missing", "-facts.train_steps + facts.unsolved_penalty * missing"),
         ("(facts.scores * facts.lengths).sum(1)", "facts.scores.sum(1)"),
-        ("if turn % len(self.agents) == number]", "if turn % len(self.agents) <= number]"),
+        ('self.agents) ==', 'self.agents) <='),
         ("tested.masked_fill(failed, worst)", "tested"),
         ("steps = steps.masked_fill(failed, longest)", "pass"),
-        ("longest / lengths.shape[1] if worst < 0 else 1.0, lengths)", "longest / lengths.shape[1], lengths)"),
+        ('1] if worst < 0 else 1.0', '1]'),
         ("longest / lengths.shape[1] if worst", "longest if worst"),
     ),
     *area("methods/model_based.py", "agents/test_chain.py::test_model_based_agents_find_the_values", ("(~outcome.terminated).float()", "torch.ones_like(outcome.reward)")),
@@ -257,7 +265,9 @@ MUTATIONS = [
     ),
     *area(
         "methods/base.py", "test_lightning.py",
-        ('with seeded_torch(self.seed, "training", self.current_epoch):', "if True:"),
+        (('with seeded_torch(\n'
+'            self.seed, "training", self.current_epoch\n'
+'        )'), 'if True'),
         ('self._trainer.state.fn in ("validate", "test")', "False"),
     ),
     *area(
@@ -268,7 +278,9 @@ MUTATIONS = [
     ),
     *area(
         "methods/base.py", "test_own_optimizers.py",
-        ("if isinstance(scheduler, LambdaLR):", "if True:"),
+        (('isinstance(\n'
+'                scheduler, LambdaLR\n'
+'            )'), 'True'),
         ("isinstance(each, ReduceLROnPlateau)", "False"),
     ),
     *area(
@@ -283,11 +295,13 @@ MUTATIONS = [
     ),
     *area(
         "methods/proxy_search.py", "test_lightning.py",
-        ("exception: BaseException) -> None:\n        self.executor.close()", "exception: BaseException) -> None:\n        pass"),
+        (('    ) -> None:\n'
+'        self.executor.close()'), ('    ) -> None:\n'
+'        pass')),
     ),
     *area(
         "methods/proxy_search.py", "test_lightning.py::test_what_went_on_with_another_trainer_is_resumed",
-        ("Generation(int(self.method.num_updates))", "Generation(self.method.current_epoch)"),
+        ('int(self.method.num_updates)', 'self.method.current_epoch'),
     ),
     *area(
         "methods/proxy_search.py", "test_lightning.py::test_steps_and_noise_of_a_search_go_on_falling_with_another_trainer",
@@ -300,7 +314,7 @@ MUTATIONS = [
     *area(
         "rollouts/data_module.py", "test_lightning.py::test_what_went_on_with_another_trainer_is_resumed",
         ('return {"epoch": Count(done)}', 'return {"epoch": done}'),
-        ('"epoch": Count(done), "commands"', '"epoch": done, "commands"'),
+        (' "epoch": Count(done)', ' "epoch": done'),
     ),
     *area(
         "methods/perfect_learners.py", "methods/test_inner_loop.py::test_perfect_learners_take_the_action_that_is_paid_best "

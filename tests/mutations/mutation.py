@@ -21,4 +21,6 @@ class Mutation(NamedTuple):
 
 def area(path: str, tests: str, *changes: tuple[str, ...]) -> list[Mutation]:
     """Mutations of one file which the same tests have to notice; changes: (old, new) or (old, new, reason)."""
-    return [Mutation(path, old, new, tuple(tests.split()), *reason) for old, new, *reason in changes]
+    return [
+        Mutation(path, old, new, tuple(tests.split()), *reason) for old, new, *reason in changes
+    ]

@@ -24,12 +24,19 @@ MUTATIONS = [
     ),
     *area(
         "nets/layers.py", "nets/test_layers.py",
-        ("active.append(x if name == \"relu\" else x.clone())", "active.append(x)"),
+        (('\n'
+'                x if name == "relu" else x.clone()\n'
+'            '), 'x'),
         ("value=-1 / self.gate_scale", "value=-1"),
         ("grad *= factors[number]", "pass"),
         ("if layer.weight.requires_grad", "if True"),
         ("not in (nn.Linear, nn.ReLU, nn.ModuleList)", "not in (nn.Linear, nn.ReLU, nn.Tanh, nn.ModuleList)"),
-        ("if module._forward_hooks or module", "if module"),
+        (('(\n'
+'            module._forward_hooks\n'
+'            or module._forward_pre_hooks\n'
+'            or module._backward_hooks\n'
+'            or module._backward_pre_hooks\n'
+'        )'), 'module._forward_pre_hooks or module._backward_hooks or module._backward_pre_hooks'),
         ("parameter._backward_hooks or parameter._post", "parameter._post"),
     ),
     *area(

@@ -10,7 +10,9 @@ MUTATIONS = [
         ("Philox(request.seed)", "Philox(0)"),
         ("return 2 * noise - 1 if self.continuous", "return noise if self.continuous"),
         ("torch.from_numpy(log.obs[rows, step])", "torch.from_numpy(log.obs[rows, max(step - 1, 0)])"),
-        ("log.truncated[row] = reward, terminated, truncated", "log.truncated[row] = reward, truncated, terminated"),
+        (('terminated,\n'
+'                        truncated'), ('truncated,\n'
+'                        terminated')),
         ('log.env_steps[row] += info.get(STEPS, 1)', "log.env_steps[row] += 1"),
         ("command if rule is None else rule(command, log.reward[rows, step])", "command"),
         ("rows = rows[~(log.terminated[rows] | log.truncated[rows])]", "rows = rows[~log.terminated[rows]]"),
@@ -52,8 +54,8 @@ MUTATIONS = [
     *area(
         "rollouts/data_module.py", "rollouts/test_rollouts_by_hand.py",
         ("version=epoch + 1", "version=epoch"),
-        ("derive_seed(run_seed, purpose, epoch, i), mode", "derive_seed(run_seed, purpose, epoch), mode"),
-        ("derive_seed(run_seed, purpose, epoch, i), mode", "derive_seed(run_seed, purpose, 0, i), mode"),
+        ('purpose, epoch, i', 'purpose, epoch'),
+        ('purpose, epoch', 'purpose, 0'),
         ("episodes[i * count : (i + 1) * count]", "episodes[:count]"),
         ("max(self.epoch - self.overlap, 0)", "self.epoch"),
         ('derive_seed(run_seed, "rollout", epoch, i)', 'derive_seed(run_seed, "rollout", epoch)'),

@@ -6,7 +6,7 @@ MUTATIONS = [
     *area(
         "run/train.py", "methods/test_counters.py",
         ("run.signal or int(method.env_steps) >= asked", "run.signal"),
-        ("done[key] >= limit]", "done[key] > limit]"),
+        ('key] >=', 'key] >'),
         ("if not reached:", "if reached:"),
     ),
     *area(
@@ -66,7 +66,9 @@ MUTATIONS = [
     ),
     *area(
         "run/state.py", "cli/test_checkpoint_arguments.py::test_a_run_directory_stands_for_its_checkpoint",
-        ("found.stat().st_mtime), reverse=True)", "found.stat().st_mtime))"),
+        (('"epoch=*.ckpt"),\n'
+'        key=lambda found: (is_recorded(found), found.stat().st_mtime),\n'
+'        reverse=True,'), '"epoch=*.ckpt"), key=lambda found: (is_recorded(found), found.stat().st_mtime)'),
         ("for found in (path / LAST, *best):", "for found in (*best, path / LAST):"),
     ),
     *area("run/state.py", "test_outputs.py::test_a_run_begins_without_what_a_killed_writer_has_left", ("        sweep(run_dir)\n", "")),

@@ -75,13 +75,21 @@ def answers(net, parameters, obs):
 
 def test_a_hyper_net_by_hand():
     """The command 2 makes layers 2 x - 0.3 and -2.5 x + 0.8 of ``tanh(0.5 o + 0.1)``."""
-    found = answers(HyperNet(1, 1, 1, [1, 1]), (0.5, 0.1, 1.0, 0.1, 0.5, -0.2, -3.0, 0.2, 0.25, 0.3), [1.0, -1.0])
+    found = answers(
+        HyperNet(1, 1, 1, [1, 1]),
+        (0.5, 0.1, 1.0, 0.1, 0.5, -0.2, -3.0, 0.2, 0.25, 0.3),
+        [1.0, -1.0],
+    )
     assert found == pytest.approx([-2.5 * (2 * tanh(0.6) - 0.3) + 0.8, 0.8], rel=1e-5)
 
 
 def test_a_bilinear_net_by_hand():
-    """The command 2 makes ``tanh(2 o - 0.3)``, of which the others make ``-3 relu(-x + 0.2) + 0.5``."""
-    found = answers(BilinearNet(1, 1, 1, [1, 1]), (1.0, 0.1, 0.5, -0.2, -1.0, 0.2, -3.0, 0.5), [0.5, -0.5])
+    """The command 2 makes ``tanh(2 o - 0.3)``, of which the others make ``-3 relu(-x + 0.2) +
+    0.5``.
+    """
+    found = answers(
+        BilinearNet(1, 1, 1, [1, 1]), (1.0, 0.1, 0.5, -0.2, -1.0, 0.2, -3.0, 0.5), [0.5, -0.5]
+    )
     assert found == pytest.approx([0.5, -3 * (tanh(1.3) + 0.2) + 0.5], rel=1e-5)
 
 
@@ -89,7 +97,9 @@ def test_generated_weights_have_variance_two_over_fan_in():
     torch.manual_seed(0)
     layer = CommandLinear(100, 200, 2)
     parts = layer.generated.weight.reshape(200, 100, 2)
-    variance = (layer.constant.weight + parts @ torch.full((2,), 10.0**0.5)).var()  # a command of typical square
+    variance = (
+        layer.constant.weight + parts @ torch.full((2,), 10.0**0.5)
+    ).var()  # a command of typical square
     assert variance.item() == pytest.approx(2 / 100, rel=0.05)
 
 
@@ -119,7 +129,9 @@ def test_gates_per_layer_start_open_and_react_to_the_command():
     moved = (net(obs, command) - net(obs, command.flip(0))).abs().mean()
     assert moved > 0.1 * net(obs, command).std()
     shut = ScaledCommand(GatedLayersNet(8, 1, 4, [128, 128]), (1.0,))
-    assert shut.saturation(torch.full((10, 1), 200.0)) > 0.9  # an unscaled command, as in the earlier implementation
+    assert (
+        shut.saturation(torch.full((10, 1), 200.0)) > 0.9
+    )  # an unscaled command, as in the earlier implementation
 
 
 def test_half_open_gates_leave_a_plain_network_with_a_small_output():

@@ -58,20 +58,32 @@ def test_the_usual_return_is_a_line_over_the_horizon():
 
 
 def test_what_is_learned_from_knows_no_guidance():
-    obs, command, action = torch.zeros(3, 1), torch.tensor([[1.0], [2.0], [3.0]]), torch.tensor([0, 1, 0])
+    obs, command, action = (
+        torch.zeros(3, 1),
+        torch.tensor([[1.0], [2.0], [3.0]]),
+        torch.tensor([0, 1, 0]),
+    )
     guided = policy(2.0)
     guided.usual.copy_(torch.tensor([1.0, 0.0]))
-    assert torch.equal(guided.executed_log_prob(obs, command, action), policy().executed_log_prob(obs, command, action))
+    assert torch.equal(
+        guided.executed_log_prob(obs, command, action),
+        policy().executed_log_prob(obs, command, action),
+    )
 
 
 def test_normal_distributions_are_pushed_by_their_means():
     output, usual = torch.tensor([[0.2, -0.1, 0.5, 0.25]]), torch.tensor([[0.1, 0.1, 9.0, 9.0]])
     guided = Gaussian.guided(output, usual, torch.tensor(2.0))
     torch.testing.assert_close(guided, torch.tensor([[0.4, -0.5, 0.5, 0.25]]))
-    # with one standard deviation it is p(a|c)^(1+w) / p(a|usual)^w: its log density differs from that by a constant
+    # with one standard deviation it is p(a|c)^(1+w) / p(a|usual)^w: its log density differs from
+    # that by a constant
     same = torch.cat([usual[:, :2], output[:, 2:]], dim=-1)
-    free = [torch.distributions.Normal(x[:, :2], output[:, 2:].exp()) for x in (output, same, guided)]
+    free = [
+        torch.distributions.Normal(x[:, :2], output[:, 2:].exp()) for x in (output, same, guided)
+    ]
     actions = torch.tensor([[0.0, 0.0], [1.0, -1.0], [0.3, 2.0]])
-    product = sum(w * each.log_prob(actions).sum(-1) for w, each in zip((3.0, -2.0), free[:2], strict=True))
+    product = sum(
+        w * each.log_prob(actions).sum(-1) for w, each in zip((3.0, -2.0), free[:2], strict=True)
+    )
     difference = product - free[2].log_prob(actions).sum(-1)
     assert difference.max() - difference.min() == pytest.approx(0.0, abs=1e-4)

@@ -16,20 +16,27 @@ from lightning_rl.nets.layers import by_hand, loss_of, note_changes, relu_mlp
 from lightning_rl.nets.policies import Policy
 
 POLICIES = {
-    "UDRL": (GatedNet, 8, [32, 20, 20], {}), "UDRL, wide obs": (GatedNet, 30, [32], {}),
+    "UDRL": (GatedNet, 8, [32, 20, 20], {}),
+    "UDRL, wide obs": (GatedNet, 30, [32], {}),
     "RCP": (GatedLayersNet, 8, [24, 20], {"output_scale": 1.0}),
     "RCP, gates of 1": (GatedLayersNet, 20, [7], {"gate_scale": 1.0}),
-}  # fmt: skip
+}
 
 
 def example(build, obs_size, hidden, options, distribution):
     """A policy in double precision, and a batch of obs, commands, actions and weights."""
     torch.manual_seed(0)
     output_size = distribution.output_size(3)
-    policy = Policy(ScaledCommand(build(obs_size, 2, output_size, hidden, **options), (0.5, 2.0)), distribution, 3).double()
+    policy = Policy(
+        ScaledCommand(build(obs_size, 2, output_size, hidden, **options), (0.5, 2.0)),
+        distribution,
+        3,
+    ).double()
     obs, command, weight = torch.randn(11, obs_size), torch.randn(11, 2), torch.rand(11)
     action = torch.randint(3, (11,)) if distribution is Categorical else torch.randn(11, 3)
-    return policy, [x if x.dtype == torch.int64 else x.double() for x in (obs, command, action, weight)]
+    return policy, [
+        x if x.dtype == torch.int64 else x.double() for x in (obs, command, action, weight)
+    ]
 
 
 def squared_error(net, x, target):
@@ -51,21 +58,31 @@ def test_the_likelihood_by_hand_is_that_of_autograd(kind, distribution):
         log_prob = policy.distribution(obs, command).log_prob(distribution.executed(action))
         expected = -(log_prob if given is None else given * log_prob).mean()
         torch.testing.assert_close(loss, expected.detach())
-        torch.testing.assert_close(found, list(torch.autograd.grad(expected, list(policy.parameters()))))
+        torch.testing.assert_close(
+            found, list(torch.autograd.grad(expected, list(policy.parameters())))
+        )
         assert all(gradient.is_contiguous() for gradient in found)
 
 
 @pytest.mark.parametrize("hidden", [[20, 5], [4], []])
 def test_the_squared_error_by_hand_is_that_of_autograd(hidden):
-    critic, x, target = relu_mlp(8, hidden, 1).double(), torch.randn(9, 8).double(), torch.randn(9).double()
+    critic, x, target = (
+        relu_mlp(8, hidden, 1).double(),
+        torch.randn(9, 8).double(),
+        torch.randn(9).double(),
+    )
     loss, backward = squared_error(critic, x, target)
     backward()
     expected = (critic(x)[:, 0] - target).square().mean()
     torch.testing.assert_close(loss, expected.detach())
-    torch.testing.assert_close(gradients(critic), list(torch.autograd.grad(expected, list(critic.parameters()))))
+    torch.testing.assert_close(
+        gradients(critic), list(torch.autograd.grad(expected, list(critic.parameters())))
+    )
 
 
-@pytest.mark.parametrize("net", [nn.Linear(8, 1), nn.Sequential(nn.Linear(8, 4), nn.Tanh(), nn.Linear(4, 1))], ids=str)
+@pytest.mark.parametrize(
+    "net", [nn.Linear(8, 1), nn.Sequential(nn.Linear(8, 4), nn.Tanh(), nn.Linear(4, 1))], ids=str
+)
 def test_other_networks_leave_it_to_autograd(net):
     loss, backward = squared_error(net, torch.randn(9, 8), torch.randn(9))
     assert backward is None
@@ -132,12 +149,18 @@ def lora(net):
     net.body[0] = Lora(8, 8)
 
 
-@pytest.mark.parametrize("change", [
-    lambda net: nn.utils.parametrizations.weight_norm(net.body[2]), lora, lambda net: net.body.__setitem__(1, nn.Tanh()),
-    lambda net: net.body[2].weight.register_hook(lambda grad: grad * 0),
-    lambda net: net.embed_obs.register_forward_hook(lambda module, x, y: y * 2),
-    lambda net: net.embed_obs.weight.register_post_accumulate_grad_hook(lambda parameter: None),
-], ids=["parametrization", "subclass", "activation", "gradient", "layer", "after the gradient"])  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda net: nn.utils.parametrizations.weight_norm(net.body[2]),
+        lora,
+        lambda net: net.body.__setitem__(1, nn.Tanh()),
+        lambda net: net.body[2].weight.register_hook(lambda grad: grad * 0),
+        lambda net: net.embed_obs.register_forward_hook(lambda module, x, y: y * 2),
+        lambda net: net.embed_obs.weight.register_post_accumulate_grad_hook(lambda parameter: None),
+    ],
+    ids=["parametrization", "subclass", "activation", "gradient", "layer", "after the gradient"],
+)
 def test_a_network_that_a_user_has_changed_is_left_to_autograd(change):
     net, obs, command = GatedNet(3, 2, 4, [8, 8]), torch.randn(5, 3), torch.randn(5, 2)
     assert by_hand(net, obs, command) is not None

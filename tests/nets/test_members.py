@@ -22,7 +22,8 @@ def gradient(net, params, x):
 
 
 NETS = [
-    MemberMLP(3, (16, 16), 2, activation, layer_norm) for activation, layer_norm in itertools.product(ACTIVATIONS, (False, True))
+    MemberMLP(3, (16, 16), 2, activation, layer_norm)
+    for activation, layer_norm in itertools.product(ACTIVATIONS, (False, True))
 ]
 
 
@@ -32,7 +33,9 @@ def test_each_member_is_its_plain_network_and_its_vmap(net):
     params, x = net.init(generators(5)), torch.randn(5, 7, 3)
     out = net(params, x)
     modules = [net.module(row) for row in params]
-    torch.testing.assert_close(out, torch.stack([m(x[n]) for n, m in enumerate(modules)]), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(
+        out, torch.stack([m(x[n]) for n, m in enumerate(modules)]), rtol=1e-5, atol=1e-6
+    )
     weights, _ = stack_module_state(modules)
     alone = vmap(lambda w, row: functional_call(modules[0], w, (row,)))(weights, x)
     torch.testing.assert_close(out, alone, rtol=1e-5, atol=1e-6)
@@ -54,13 +57,17 @@ def test_gradients_are_those_of_the_plain_networks(net):
 
 @pytest.mark.parametrize("net", NETS, ids=str)
 def test_a_member_of_eight_is_the_member_alone(net):
-    """Up to rounding: the library may add up in another order for another number of members. See also the next test."""
+    """Up to rounding: the library may add up in another order for another number of members. See
+    also the next test.
+    """
     params, x = net.init(generators(8)), torch.randn(8, 199, 3)
     out, grad = net(params, x), gradient(net, params, x)
     for n in range(8):
         one = slice(n, n + 1)
         torch.testing.assert_close(out[one], net(params[one], x[one]), rtol=1e-5, atol=1e-6)
-        torch.testing.assert_close(grad[one], gradient(net, params[one], x[one]), rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(
+            grad[one], gradient(net, params[one], x[one]), rtol=1e-4, atol=1e-6
+        )
 
 
 @pytest.mark.parametrize("net", NETS, ids=str)
@@ -81,7 +88,12 @@ def test_members_draw_from_their_own_generators():
 def test_initialisation_has_the_bounds_of_torch_linear():
     net = MemberMLP(4, (400,), 3, "prelu")
     first, last = net.layers(net.init(generators(6)))
-    for tensor, fan_in in ((first.weight, 4), (first.bias, 4), (last.weight, 400), (last.bias, 400)):
+    for tensor, fan_in in (
+        (first.weight, 4),
+        (first.bias, 4),
+        (last.weight, 400),
+        (last.bias, 400),
+    ):
         bound = fan_in**-0.5
         assert 0.8 * bound < tensor.abs().max() <= bound
     assert first.weight.std().item() == pytest.approx(0.5 / 3**0.5, rel=0.05)
@@ -97,31 +109,49 @@ def test_narrow_members_stay_themselves_through_training(activation):
     alone = [net.init([g]) for net, g in zip(small, generators(4), strict=True)]
     for _ in range(3):
         params = params - 0.1 * gradient(big, params, x)
-        alone = [p - 0.1 * gradient(net, p, x[n : n + 1]) for n, (net, p) in enumerate(zip(small, alone, strict=True))]
+        alone = [
+            p - 0.1 * gradient(net, p, x[n : n + 1])
+            for n, (net, p) in enumerate(zip(small, alone, strict=True))
+        ]
     for n, net in enumerate(small):
-        torch.testing.assert_close(params[n : n + 1], big.embed(net, alone[n]), rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(
+            params[n : n + 1], big.embed(net, alone[n]), rtol=1e-4, atol=1e-6
+        )
         assert ((params[n] != 0) <= (big.embed(net, torch.ones_like(alone[n]))[0] != 0)).all()
-        torch.testing.assert_close(big.module(params[n])(x[n]), net(alone[n], x[n : n + 1])[0], rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(
+            big.module(params[n])(x[n]), net(alone[n], x[n : n + 1])[0], rtol=1e-4, atol=1e-6
+        )
 
 
 def test_what_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="activation 'swish' is unknown; choose one of: relu"):
         MemberMLP(3, (4,), 2, "swish")
     small = MemberMLP(3, (4,), 2)
-    for big in (MemberMLP(3, (3,), 2), MemberMLP(2, (4,), 2), MemberMLP(3, (4, 4), 2), MemberMLP(3, (4,), 2, "tanh")):
+    for big in (
+        MemberMLP(3, (3,), 2),
+        MemberMLP(2, (4,), 2),
+        MemberMLP(3, (4, 4), 2),
+        MemberMLP(3, (4,), 2, "tanh"),
+    ):
         with pytest.raises(ValueError, match="cannot be embedded"):
             big.embed(small, torch.zeros(1, small.size))
     with pytest.raises(ValueError, match="layer_norm averages"):
-        MemberMLP(3, (5,), 2, layer_norm=True).embed(MemberMLP(3, (4,), 2, layer_norm=True), torch.zeros(1, 1))
+        MemberMLP(3, (5,), 2, layer_norm=True).embed(
+            MemberMLP(3, (4,), 2, layer_norm=True), torch.zeros(1, 1)
+        )
 
 
 def test_tanh_is_tanh():
     net = MemberMLP(1, (1,), 1, "tanh")
-    params = net.from_modules([torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.Tanh(), torch.nn.Linear(1, 1))])
+    params = net.from_modules(
+        [torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.Tanh(), torch.nn.Linear(1, 1))]
+    )
     for layer in net.layers(params):
         layer.weight.fill_(1)
         layer.bias.zero_()
-    x = torch.cat([torch.linspace(-100, 100, 1001), torch.linspace(-1, 1, 1001)])[None, :, None].requires_grad_()
+    x = torch.cat([torch.linspace(-100, 100, 1001), torch.linspace(-1, 1, 1001)])[
+        None, :, None
+    ].requires_grad_()
     out = net(params, x)
     torch.testing.assert_close(out, x.tanh(), rtol=0, atol=2e-7)
     (grad,) = torch.autograd.grad(out.sum(), x)
@@ -143,7 +173,11 @@ def written_down(net, params, x):
         x = x @ layer.weight + layer.bias
         if net.layer_norm:
             x = F.layer_norm(x, x.shape[-1:]) * layer.gain + layer.shift
-        x = torch.where(x > 0, x, layer.slope * x) if layer.slope is not None else PLAIN[net.activation](x)
+        x = (
+            torch.where(x > 0, x, layer.slope * x)
+            if layer.slope is not None
+            else PLAIN[net.activation](x)
+        )
     return x @ last.weight + last.bias
 
 
@@ -151,7 +185,11 @@ def written_down(net, params, x):
 @pytest.mark.parametrize("batch", [1, 5, 33])
 def test_the_passes_by_hand_are_those_of_autograd(net, batch):
     """The order of sums differs."""
-    params, x, to_out = net.init(generators(4)), torch.randn(4, batch, 3), torch.randn(4, batch, net.out_size)
+    params, x, to_out = (
+        net.init(generators(4)),
+        torch.randn(4, batch, 3),
+        torch.randn(4, batch, net.out_size),
+    )
     params = params + 0.1 * torch.randn_like(params)  # no gain is 1, no shift is 0
     leaves = params.clone().requires_grad_(), x.clone().requires_grad_()
     expected = written_down(net, *leaves)
@@ -163,7 +201,9 @@ def test_the_passes_by_hand_are_those_of_autograd(net, batch):
     torch.testing.assert_close(into, to_params, rtol=1e-3, atol=1e-4)
     assert pullback(to_out, into) is None
     leaves = params.clone().requires_grad_(), x.clone().requires_grad_()
-    for got, wanted in zip(torch.autograd.grad(net(*leaves), leaves, to_out), (to_params, to_x), strict=True):
+    for got, wanted in zip(
+        torch.autograd.grad(net(*leaves), leaves, to_out), (to_params, to_x), strict=True
+    ):
         torch.testing.assert_close(got, wanted, rtol=1e-3, atol=1e-4)
     (alone,) = torch.autograd.grad(net(params, leaves[1]), leaves[1], to_out)  # params are constant
     torch.testing.assert_close(alone, to_x, rtol=1e-3, atol=1e-4)
@@ -189,11 +229,15 @@ def test_views_are_kept_of_the_right_block():
         params = torch.full((1 + number % 2, net.size), float(number))
         for change in (0, 1):
             params += change
-            assert net(params, torch.ones(len(params), 1, 1)).flatten().tolist() == [2.0 * (number + change)] * len(params)
+            assert net(params, torch.ones(len(params), 1, 1)).flatten().tolist() == [
+                2.0 * (number + change)
+            ] * len(params)
 
 
 def test_truncated_normal_weights_and_biases_of_zero():
-    """1 / sqrt(fan_in) times a normal number cut off at 2: the standard deviation that is left is 0.8796 of it."""
+    """1 / sqrt(fan_in) times a normal number cut off at 2: the standard deviation that is left
+    is 0.8796 of it.
+    """
     net = MemberMLP(100, (64, 64), 64, "elu", initialisation="truncated_normal")
     for layer, fan_in in zip(net.layers(net.init(generators(2))), (100, 64, 64), strict=True):
         assert layer.weight.std().item() * fan_in**0.5 == pytest.approx(0.8796, abs=0.02)
@@ -225,5 +269,8 @@ def test_inputs_of_ones_are_given_by_their_places(hidden):
     (out, pullback), (expected, dense) = net.vjp(params, places), net.vjp(params, ones)
     torch.testing.assert_close(out, expected)
     mine, right = torch.empty_like(params), torch.empty_like(params)
-    for found, expected in ((pullback(out, mine, want_x=True), dense(out, right, want_x=True)), (mine, right)):
+    for found, expected in (
+        (pullback(out, mine, want_x=True), dense(out, right, want_x=True)),
+        (mine, right),
+    ):
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)

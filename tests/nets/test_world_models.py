@@ -10,7 +10,13 @@ from lightning_rl.nets.simple_model import SimpleModel
 from lightning_rl.nets.world_models import CategoricalLatent, GaussianLatent, LatentModel, RealSteps
 
 OBS, A, HIDDEN = 6, 3, (8, 8)
-NAMES = ("reward_weight", "continuation_weight", "obs_weight", "kl_prior_weight", "kl_posterior_weight")
+NAMES = (
+    "reward_weight",
+    "continuation_weight",
+    "obs_weight",
+    "kl_prior_weight",
+    "kl_posterior_weight",
+)
 
 
 def loss_weights(*values):
@@ -33,7 +39,9 @@ def setting(model, members=2, batch=5, seed=0):
     params = model.init([torch.Generator().manual_seed(n) for n in range(members)])
     obs, after = bits(members, batch, OBS), bits(members, batch, OBS)
     action = torch.randint(A, (members, batch), generator=g)
-    real = RealSteps(obs, action, torch.rand(members, batch, generator=g), bits(members, batch), after)
+    real = RealSteps(
+        obs, action, torch.rand(members, batch, generator=g), bits(members, batch), after
+    )
     draw = torch.rand if model.noise_kind == "uniform" else torch.randn
     return params, real, draw(members, batch, model.noise_size, generator=g)
 
@@ -55,15 +63,24 @@ def balanced_kl(latent, now_after, prior, weights):
     """Two divergences, each with the gradient of the other side stopped."""
     normal = torch.distributions.Normal
     if isinstance(latent, CategoricalLatent):
+
         def kl(p, q):
-            p, q = (x.unflatten(-1, (latent.variables, latent.classes)).log_softmax(-1) for x in (p, q))
+            p, q = (
+                x.unflatten(-1, (latent.variables, latent.classes)).log_softmax(-1) for x in (p, q)
+            )
             return (p.exp() * (p - q)).sum((-2, -1))
     else:
+
         def kl(p, q):
             (p_mean, p_raw), (q_mean, q_raw) = p.chunk(2, -1), q.chunk(2, -1)
             first = normal(p_mean, 2 * torch.sigmoid(p_raw / 2) + latent.min_std)
-            return torch.distributions.kl_divergence(first, normal(q_mean, 2 * torch.sigmoid(q_raw / 2))).sum(-1)
-    return weights.kl_prior_weight * kl(now_after.detach(), prior) + weights.kl_posterior_weight * kl(now_after, prior.detach())
+            return torch.distributions.kl_divergence(
+                first, normal(q_mean, 2 * torch.sigmoid(q_raw / 2))
+            ).sum(-1)
+
+    return weights.kl_prior_weight * kl(
+        now_after.detach(), prior
+    ) + weights.kl_posterior_weight * kl(now_after, prior.detach())
 
 
 def sampled(latent, output, noise):
@@ -76,7 +93,9 @@ def sampled(latent, output, noise):
 
 
 def one_hot(latent, places):
-    """The latent ``[..., variables * classes]`` whose ones are at the places ``[..., variables]``."""
+    """The latent ``[..., variables * classes]`` whose ones are at the places ``[...,
+    variables]``.
+    """
     return torch.nn.functional.one_hot(places, latent.size).sum(-2).float()
 
 
@@ -110,7 +129,9 @@ def test_a_member_of_many_is_the_member_alone(model):
     parts, grad = gradient(model, params, real, noise)
     for n in range(3):
         rows = slice(n, n + 1)
-        alone, mine = gradient(model, params[rows], RealSteps(*(x[rows] for x in real)), noise[rows])
+        alone, mine = gradient(
+            model, params[rows], RealSteps(*(x[rows] for x in real)), noise[rows]
+        )
         torch.testing.assert_close(alone, parts[:, rows])
         torch.testing.assert_close(mine, grad[rows], rtol=1e-4, atol=1e-6)
 
@@ -120,7 +141,9 @@ def test_a_member_of_many_is_the_member_alone(model):
 def test_the_gradient_is_that_of_the_weighted_loss(model, weights):
     params, real, noise = setting(model)
     _, grad = gradient(model, params, real, noise, loss_weights(*weights))
-    torch.testing.assert_close(grad, written_out(model, params, real, noise, loss_weights(*weights)), rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(
+        grad, written_out(model, params, real, noise, loss_weights(*weights)), rtol=1e-4, atol=1e-6
+    )
 
 
 def test_the_simple_model_is_not_trained_on_what_follows_a_termination():
@@ -128,16 +151,22 @@ def test_the_simple_model_is_not_trained_on_what_follows_a_termination():
     obs = SIMPLE.parts.index("obs")
     ended = real._replace(continues=torch.zeros_like(real.continues))
     assert not gradient(SIMPLE, params, ended, noise)[0][obs].any()
-    assert gradient(SIMPLE, params, ended._replace(continues=torch.ones_like(real.continues)), noise)[0][obs].all()
+    assert gradient(
+        SIMPLE, params, ended._replace(continues=torch.ones_like(real.continues)), noise
+    )[0][obs].all()
 
 
 @pytest.mark.parametrize("model", [CATEGORICAL, GAUSSIAN], ids=["categorical", "gaussian"])
 def test_divergences_move_one_side_each(model):
-    """The prior's weight is that of the gradient that reaches the dynamics network, and the encoder through the latent that it
-    starts from; the posterior's that of the encoding of the next observation, and not of the dynamics network.
+    """The prior's weight is that of the gradient that reaches the dynamics network, and the encoder
+    through the latent that it starts from; the posterior's that of the encoding of the next
+    observation, and not of the dynamics network.
     """
     params, real, noise = setting(model)
-    encoder, dynamics = slice(0, model.nets[0].size), slice(model.nets[0].size, model.nets[0].size + model.nets[1].size)
+    encoder, dynamics = (
+        slice(0, model.nets[0].size),
+        slice(model.nets[0].size, model.nets[0].size + model.nets[1].size),
+    )
     prior, posterior = (
         gradient(model, params, real, noise, loss_weights(0, 0, 0, *weights))[1]
         for weights in ((1, 0), (0, 1))
@@ -188,7 +217,9 @@ def test_imagination(model):
     features = model.encode(layers, real.obs, code)
     joined = model.join(features, real.action)
     after, (reward, continues) = model.imagine(layers, joined, noise), model.outcome(layers, joined)
-    assert features.shape == after.shape == (2, 5, 4 if model is CATEGORICAL else model.feature_size)
+    assert (
+        features.shape == after.shape == (2, 5, 4 if model is CATEGORICAL else model.feature_size)
+    )
     assert reward.shape == continues.shape == (2, 5)
     assert ((continues > 0) & (continues < 1)).all()
     bits = model.decode(layers, after)
@@ -212,10 +243,12 @@ def test_the_simple_models_reward_and_bits_come_from_their_own_networks():
 
 @pytest.mark.parametrize(
     ("model", "known"),
-    [(SimpleModel(64, 5, (200,) * 3, "elu"), 296_466),
-     (LatentModel(64, 5, (200,) * 3, "elu", GaussianLatent(32, "sigmoid2", 0.1)), 483_394),
-     (LatentModel(64, 5, (200,) * 3, "elu", CategoricalLatent(32, 32)), 1_662_914)],
+    [
+        (SimpleModel(64, 5, (200,) * 3, "elu"), 296_466),
+        (LatentModel(64, 5, (200,) * 3, "elu", GaussianLatent(32, "sigmoid2", 0.1)), 483_394),
+        (LatentModel(64, 5, (200,) * 3, "elu", CategoricalLatent(32, 32)), 1_662_914),
+    ],
     ids=["simple", "gaussian", "categorical"],
-)  # fmt: skip
+)
 def test_models_have_the_known_number_of_parameters(model, known):
     assert model.size == known

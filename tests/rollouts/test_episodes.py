@@ -67,7 +67,9 @@ def test_lock_step_equals_replaying_the_actions_alone():
 
 def test_command_follows_the_rule_at_every_step():
     spec = env_spec("lunarlander")
-    player = Player(spec, toy_policy(spec), next_command=lambda c, r: next_command(c, r, 1.0, 320.0))
+    player = Player(
+        spec, toy_policy(spec), next_command=lambda c, r: next_command(c, r, 1.0, 320.0)
+    )
     for episode in player.play(requests(3)):
         command = np.array([[100.0, 50.0]], dtype=np.float32)
         for t in range(episode.length):
@@ -81,7 +83,9 @@ def test_greedy_takes_the_mode_and_ignores_the_noise():
     (a,) = Player(spec, policy).play(requests(1, "greedy"))
     import torch
 
-    modes = policy.distribution(torch.from_numpy(a.obs[:-1]), torch.from_numpy(a.command)).output.argmax(-1)
+    modes = policy.distribution(
+        torch.from_numpy(a.obs[:-1]), torch.from_numpy(a.command)
+    ).output.argmax(-1)
     assert a.action.tolist() == modes.tolist()
 
 
@@ -95,10 +99,14 @@ def test_uniform_mode_is_uniform(gamename):
         assert actions.std() == pytest.approx(3**-0.5, abs=0.05)
         assert np.abs(actions).max() <= 1
     else:
-        assert np.bincount(actions, minlength=3) / len(actions) == pytest.approx(np.full(3, 1 / 3), abs=0.05)
+        assert np.bincount(actions, minlength=3) / len(actions) == pytest.approx(
+            np.full(3, 1 / 3), abs=0.05
+        )
 
 
 def test_an_environment_that_raises_is_named(toy_games):
     spec = env_spec("raising")
-    with pytest.raises(RolloutError, match=r"ValueError: the ground gave way.*step 3.*test 0.*request seed 1000"):
+    with pytest.raises(
+        RolloutError, match=r"ValueError: the ground gave way.*step 3.*test 0.*request seed 1000"
+    ):
         Player(spec, toy_policy(spec)).play(requests(2))

@@ -29,7 +29,10 @@ def collector(num_workers: int, gamename: str = "cartpole", chunk_size: int = 3)
 
 
 def requests(count: int, epoch: int = 0) -> list[Request]:
-    return [Request(f"epoch {epoch}, episode {i}", 100 * epoch + i, "sampled", (100.0, 50.0)) for i in range(count)]
+    return [
+        Request(f"epoch {epoch}, episode {i}", 100 * epoch + i, "sampled", (100.0, 50.0))
+        for i in range(count)
+    ]
 
 
 @pytest.mark.parametrize("gamename", ["cartpole", "pendulum"])
@@ -38,7 +41,9 @@ def test_episodes_do_not_depend_on_the_number_of_workers(gamename):
     for num_workers in (0, 1, 2):
         c = collector(num_workers, gamename)
         parameters = toy_policy(env_spec(gamename), seed=5).state_dict()
-        results.append(c.collect(requests(8), parameters, 4) + c.collect(requests(5, 1), parameters, 5))
+        results.append(
+            c.collect(requests(8), parameters, 4) + c.collect(requests(5, 1), parameters, 5)
+        )
         c.close()
     assert same_episodes(results[0], results[1])
     assert same_episodes(results[0], results[2])
@@ -73,7 +78,9 @@ def test_a_collector_plays_a_copy_and_leaves_the_policy_alone():
     assert all(parameter.requires_grad for parameter in policy.parameters())
     assert not any(parameter.requires_grad for parameter in c.behaviour.parameters())
     assert policy.training > c.behaviour.training
-    assert not any(torch.equal(parameter, state[name]) for name, parameter in policy.named_parameters())
+    assert not any(
+        torch.equal(parameter, state[name]) for name, parameter in policy.named_parameters()
+    )
 
 
 def test_what_has_no_episode_yet_is_outstanding():
@@ -130,7 +137,9 @@ def test_an_environment_that_raises_ends_the_collection(num_workers, toy_games):
 def test_a_collection_after_one_that_was_cut_short_is_whole(monkeypatch):
     c, play = collector(0), Player.play
     for failure in (RolloutError("a slip"), KeyboardInterrupt()):
-        monkeypatch.setattr(Player, "play", lambda *_, failure=failure: (_ for _ in ()).throw(failure))
+        monkeypatch.setattr(
+            Player, "play", lambda *_, failure=failure: (_ for _ in ()).throw(failure)
+        )
         with pytest.raises(type(failure)):
             c.collect(requests(6), c.behaviour.state_dict(), 0)
         monkeypatch.setattr(Player, "play", play)
@@ -150,7 +159,10 @@ def test_a_dead_worker_is_reported_with_the_outstanding_requests():
     assert "epoch 9, episode" in str(error)
     assert "epoch 9, episode 299" in str(error)
     assert worker_died(RuntimeError("something else"), [c]) is None
-    raised = "Caught RuntimeError in DataLoader worker process 0.\nOriginal Traceback (most recent call last):"
+    raised = (
+        "Caught RuntimeError in DataLoader worker process 0.\nOriginal Traceback (most "
+        "recent call last):"
+    )
     assert worker_died(RuntimeError(raised), [c]) is None  # it raised, and lives
     c.close()
 
@@ -166,26 +178,40 @@ def test_a_worker_that_died_between_collections_is_reported_too():
     with pytest.raises(RuntimeError, match="DataLoader worker") as death:
         c.start(requests(3, 9), c.behaviour.state_dict(), 1)  # waits for the dead worker's answer
     assert not c.busy
-    assert "epoch 9, episode 0 .. epoch 9, episode 2 (3 requests)" in str(worker_died(death.value, [c]))
+    assert "epoch 9, episode 0 .. epoch 9, episode 2 (3 requests)" in str(
+        worker_died(death.value, [c])
+    )
     c.close()
 
 
 def test_what_interrupts_a_logger_is_raised_as_it_is(tmp_path, monkeypatch):
-    """torch raises a worker's death anywhere, and Lightning's logger makes a ValueError about the logged number of it."""
+    """torch raises a worker's death anywhere, and Lightning's logger makes a ValueError about
+    the logged number of it.
+    """
     logger = RunLogger(RunOptions("REINFORCE", "cartpole", logdir=tmp_path))
-    for cause in (RuntimeError("DataLoader worker (pid 7) is killed by signal: Killed."), OSError(errno.ENOSPC, "No space left")):
-        monkeypatch.setattr(logger.experiment, "add_scalar", lambda *_, cause=cause: (_ for _ in ()).throw(cause))
+    for cause in (
+        RuntimeError("DataLoader worker (pid 7) is killed by signal: Killed."),
+        OSError(errno.ENOSPC, "No space left"),
+    ):
+        monkeypatch.setattr(
+            logger.experiment, "add_scalar", lambda *_, cause=cause: (_ for _ in ()).throw(cause)
+        )
         with pytest.raises(type(cause)) as raised:
             logger.log_metrics({"train/policy_loss": 5.0}, 1)
         assert raised.value is cause
     logger.experiment.close()
 
 
-@pytest.mark.parametrize(("method", "guard"), [("fork", False), ("spawn", True), ("forkserver", True)])
+@pytest.mark.parametrize(
+    ("method", "guard"), [("fork", False), ("spawn", True), ("forkserver", True)]
+)
 def test_a_script_without_a_guard_is_told_of_it_where_workers_import_it(monkeypatch, method, guard):
     monkeypatch.setattr("lightning_rl.run.train.get_start_method", lambda: method)
     error = str(worker_died(RuntimeError("DataLoader worker (pid(s) 7) exited unexpectedly"), []))
-    assert ("put the call below `if __name__ == '__main__':` and your own classes above it; else free memory" in error) is guard
+    assert (
+        "put the call below `if __name__ == '__main__':` and your own classes above it; else free "
+        "memory" in error
+    ) is guard
     assert error.endswith("free memory or lower --num_workers, then --resume")
 
 
@@ -193,7 +219,9 @@ def test_below_a_worker_of_multiprocessing_there_are_no_workers(monkeypatch, tmp
     monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)
     options = {**tiny_settings("AAC"), "max_epochs": 1, "logdir": tmp_path}
     assert lightning_rl.train("AAC", "cartpole", **options).path.is_dir()
-    with pytest.raises(UserError, match=r"num_workers 1: this process is a worker .*give num_workers=0"):
+    with pytest.raises(
+        UserError, match=r"num_workers 1: this process is a worker .*give num_workers=0"
+    ):
         lightning_rl.train("AAC", "cartpole", seed=1, num_workers=1, **options)
     with pytest.raises(UserError, match=r"simulator processes: .*use simulator=serial"):
         GymBatch(env_spec("cartpole"), [1], processes=True)
@@ -206,13 +234,18 @@ def test_what_a_notebook_defines_is_no_work_for_processes_that_are_not_forked(mo
     own = dataclasses.replace(spec, env=type("Warehouse", (), {"__module__": "__main__"}))
     monkeypatch.setitem(sys.modules, "__main__", types.ModuleType("__main__"))
     Collector(own, toy_policy(spec), 0, 2)
-    with pytest.raises(UserError, match=r"'Warehouse' is defined in a notebook .*write it to a module and import it, or"):
+    with pytest.raises(
+        UserError,
+        match=r"'Warehouse' is defined in a notebook .*write it to a module and import it, or",
+    ):
         Collector(own, toy_policy(spec), 1, 2)
     with pytest.raises(UserError, match=r"cannot be given this .*write it to a module"):
         Collector(dataclasses.replace(spec, env=lambda: None), toy_policy(spec), 1, 2)
 
 
 def test_without_workers_nothing_is_shared():
-    """Each shared tensor holds a file descriptor, of which a process that trains many runs has not enough."""
+    """Each shared tensor holds a file descriptor, of which a process that trains many runs has
+    not enough.
+    """
     assert not any(tensor.is_shared() for tensor in collector(0).behaviour.state_dict().values())
     assert all(tensor.is_shared() for tensor in collector(1).behaviour.state_dict().values())

@@ -1,4 +1,6 @@
-"""The store of whole episodes: the best, the newest, what lies behind one another, what is drawn."""
+"""The store of whole episodes: the best, the newest, what lies behind one another, what is
+drawn.
+"""
 
 import dataclasses
 
@@ -18,7 +20,9 @@ def buffer_with(rewards: list[list[float]], capacity: int = 10) -> EpisodeBuffer
     return buffer
 
 
-def newest(*rewards: list[float], steps: int | None = 100, count: int | None = None) -> EpisodeBuffer:
+def newest(
+    *rewards: list[float], steps: int | None = 100, count: int | None = None
+) -> EpisodeBuffer:
     buffer = EpisodeBuffer(newest=count, steps=steps)
     buffer.add(make_episode(r) for r in rewards)
     return buffer
@@ -77,11 +81,18 @@ def test_flat_by_hand():
 
 
 def test_the_return_of_an_episode_stands_at_all_its_steps():
-    assert flatten([make_episode([5.0]), make_episode([1.0, 2.0, 4.0])]).episode_return.tolist() == [5.0, 7.0, 7.0, 7.0]
+    assert flatten(
+        [make_episode([5.0]), make_episode([1.0, 2.0, 4.0])]
+    ).episode_return.tolist() == [5.0, 7.0, 7.0, 7.0]
 
 
 def test_truncated_episodes_are_last_but_not_terminated():
-    flat = flatten([dataclasses.replace(make_episode([1.0, 1.0]), terminated=False, truncated=True), make_episode([1.0])])
+    flat = flatten(
+        [
+            dataclasses.replace(make_episode([1.0, 1.0]), terminated=False, truncated=True),
+            make_episode([1.0]),
+        ]
+    )
     assert flat.last.tolist() == [False, True, True]
     assert flat.terminated.tolist() == [False, False, True]
 
@@ -100,7 +111,9 @@ def test_an_episode_longer_than_the_limit_is_kept_whole():
 
 
 def test_the_newest_are_counted_in_episodes_too():
-    assert newest([1.0], [2.0] * 50, [3.0], steps=None, count=2).flat().reward.tolist() == [2.0] * 50 + [3.0]
+    assert newest([1.0], [2.0] * 50, [3.0], steps=None, count=2).flat().reward.tolist() == [
+        2.0
+    ] * 50 + [3.0]
     assert newest([1.0], [2.0] * 50, [3.0], steps=3, count=2).flat().reward.tolist() == [3.0]
 
 
@@ -122,8 +135,14 @@ def test_the_highest_of_the_newest_where_no_best_are_kept():
 def test_draws_by_transition_and_by_episode(make):
     buffer, rng = make([[2.0] * 10, [1.0] * 90]), np.random.default_rng(0)
     reward = buffer.flat().reward.numpy()
-    share = {by: (reward[buffer.draw(rng, (200, 100), by)] == 2.0).mean() for by in ("transition", "episode")}
-    assert share == {"transition": pytest.approx(0.1, abs=0.01), "episode": pytest.approx(0.5, abs=0.01)}
+    share = {
+        by: (reward[buffer.draw(rng, (200, 100), by)] == 2.0).mean()
+        for by in ("transition", "episode")
+    }
+    assert share == {
+        "transition": pytest.approx(0.1, abs=0.01),
+        "episode": pytest.approx(0.5, abs=0.01),
+    }
     for by in share:
         assert sorted(set(buffer.draw(rng, (9000,), by).tolist())) == list(range(100))
 
@@ -143,7 +162,9 @@ def test_the_newest_are_kept_beside_the_best_whatever_their_return():
         assert either.returns().tolist() == [9.0, 7.0, 3.0, 0.0, 7.0]
 
 
-@pytest.mark.parametrize("limits", [{"best": 12}, {"newest": None, "steps": 40}, {"best": 4, "newest": 5}])
+@pytest.mark.parametrize(
+    "limits", [{"best": 12}, {"newest": None, "steps": 40}, {"best": 4, "newest": 5}]
+)
 def test_state_survives_a_checkpoint(limits, tmp_path):
     rng = np.random.default_rng(1)
     original, other = EpisodeBuffer(**limits), EpisodeBuffer(**limits)
@@ -153,7 +174,9 @@ def test_state_survives_a_checkpoint(limits, tmp_path):
     for _ in range(6):
         for a, b in zip(vars(original.flat()).values(), vars(other.flat()).values(), strict=True):
             assert torch.equal(a, b)
-        assert torch.equal(torch.from_numpy(original.draw(np.random.default_rng(3), (5, 7), "episode")),
-                           torch.from_numpy(other.draw(np.random.default_rng(3), (5, 7), "episode")))  # fmt: skip
+        assert torch.equal(
+            torch.from_numpy(original.draw(np.random.default_rng(3), (5, 7), "episode")),
+            torch.from_numpy(other.draw(np.random.default_rng(3), (5, 7), "episode")),
+        )
         for buffer in (original, other):
             buffer.add([make_episode([0.1, 0.2])])

@@ -1,4 +1,6 @@
-"""``lightning-rl demo``: the page, served on this machine or saved as a file. It holds all: physics, policy, agent."""
+"""``lightning-rl demo``: the page, served on this machine or saved as a file. It holds all:
+physics, policy, agent.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,18 @@ def show(arguments: argparse.Namespace) -> None:
     """Serves the page of an agent, or saves it."""
     text = page(arguments.agent)
     if arguments.out is not None:
-        Out(arguments.out, force=arguments.force).write(File(arguments.out, text.encode(), owned_picture))
+        Out(arguments.out, force=arguments.force).write(
+            File(arguments.out, text.encode(), owned_picture)
+        )
         say(f"written: '{arguments.out}'; any browser shows it")
         return
     try:
         server = ThreadingHTTPServer(("127.0.0.1", arguments.port), _handler(text.encode()))
     except OSError as error:
-        raise UserError(f"--port {arguments.port}: {error.strerror}; choose another, or save the page with --out FILE") from error
+        raise UserError(
+            f"--port {arguments.port}: {error.strerror}; choose another, or save the page with "
+            "--out FILE"
+        ) from error
     say(f"http://localhost:{server.server_port} shows {arguments.agent}; Ctrl-C ends it")
     with server:
         try:
@@ -62,13 +69,18 @@ def _handler(content: bytes) -> type[BaseHTTPRequestHandler]:
 
 
 def page(name: str) -> str:
-    """The page of a calibrated RCP agent on LunarLander, by its name, its checkpoint or its run directory."""
+    """The page of a calibrated RCP agent on LunarLander, by its name, its checkpoint or its run
+    directory.
+    """
     method, files = load_method(Path(name)), {path: (_HERE / path).read_text() for path in _SCRIPTS}
     shipped = shipped_agents().get(name)
     about = {
-        "name": name, "made": shipped.made if shipped else f"{method.implementation} on {method.gamename}, seed {method.seed}",
+        "name": name,
+        "made": shipped.made
+        if shipped
+        else f"{method.implementation} on {method.gamename}, seed {method.seed}",
         "parameters": f"{sum(parameter.numel() for parameter in method.policy.parameters()):,}",
-    }  # fmt: skip
+    }
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(_HERE), autoescape=True)
     return environment.get_template("page.html").render(
         agent=about,
@@ -90,22 +102,44 @@ def exported(method: Method, name: str) -> dict[str, Any]:
     """The policy as ``policy.js`` reads it; UserError for one that it cannot play."""
     policy, calibration = method.policy, method.calibrated()
     net = policy.net.net if isinstance(policy.net, ScaledCommand) else None
-    if not (type(policy) is CommandPolicy and isinstance(net, GatedLayersNet)) or method.command_rule() is not None:
+    if (
+        not (type(policy) is CommandPolicy and isinstance(net, GatedLayersNet))
+        or method.command_rule() is not None
+    ):
         other = f"the {method.implementation} of '{name}'"
-        raise UserError(f"demo: the page plays RCP with network=layers, not {other}; try RCP-A-lunarlander")
+        raise UserError(
+            f"demo: the page plays RCP with network=layers, not {other}; try RCP-A-lunarlander"
+        )
     if method.spec.family != "lunarlander":
-        raise UserError(f"demo: '{name}' is of {method.gamename}, the page has LunarLander; train RCP-A --gamename lunarlander")
+        raise UserError(
+            f"demo: '{name}' is of {method.gamename}, the page has LunarLander; train RCP-A "
+            "--gamename lunarlander"
+        )
     if calibration is None:
-        raise UserError(f"demo: '{name}' cannot be asked for returns yet; lightning-rl eval {name} --calibrate")
+        raise UserError(
+            f"demo: '{name}' cannot be asked for returns yet; lightning-rl eval {name} --calibrate"
+        )
     assert isinstance(policy.net, ScaledCommand)
-    table = zip(*(buffer.tolist() for buffer in (calibration.asked, calibration.first, calibration.guidance)), strict=True)
+    table = zip(
+        *(
+            buffer.tolist()
+            for buffer in (calibration.asked, calibration.first, calibration.guidance)
+        ),
+        strict=True,
+    )
     return {
         "layers": [_linear(layer) for layer in (*net.layers, net.output)],
-        "gates": _linear(net.gates), "gateScale": net.gate_scale,
-        "scale": float(policy.net.scale), "shift": float(policy.net.shift), "limit": min(policy.net.limit, 1e30),
+        "gates": _linear(net.gates),
+        "gateScale": net.gate_scale,
+        "scale": float(policy.net.scale),
+        "shift": float(policy.net.shift),
+        "limit": min(policy.net.limit, 1e30),
         "usual": float(policy.usual[0]),
-        "calibration": [{"asked": asked, "first": first, "guidance": guidance} for asked, first, guidance in table],
-    }  # fmt: skip
+        "calibration": [
+            {"asked": asked, "first": first, "guidance": guidance}
+            for asked, first, guidance in table
+        ],
+    }
 
 
 def _linear(layer: nn.Module) -> dict[str, str]:

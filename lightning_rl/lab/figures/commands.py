@@ -27,7 +27,9 @@ _POINTS = 60  # of the mean over runs, which were asked for different returns
 
 
 def draw_sweeps(out: Out, table: pd.DataFrame, title: str, published: Collection[str] = ()) -> None:
-    """One line per run of the sweep ``table``; the band is one sd over episodes. published: runs that are black."""
+    """One line per run of the sweep ``table``; the band is one sd over episodes. published: runs
+    that are black.
+    """
     figure, (axes,) = style.panels(1, (6.4, 4.8))
     name = table["command"].iloc[0]
     runs = table.groupby("run", sort=False)
@@ -35,27 +37,42 @@ def draw_sweeps(out: Out, table: pd.DataFrame, title: str, published: Collection
         x, mean, sd = (rows[column].to_numpy(float) for column in COLUMNS[2:])
         band, alpha = (mean - sd, mean + sd), 0.5 / (len(runs) + 1)
         colour = style.REFERENCE_COLOURS[0] if label in published else style.colour(index)
-        style.banded_line(axes, x, mean, *band, colour, alpha, marker="o", markersize=4, label=label)
+        style.banded_line(
+            axes, x, mean, *band, colour, alpha, marker="o", markersize=4, label=label
+        )
     if name == "return":
         start = float(table["commanded"].iloc[0])
-        axes.axline((start, start), slope=1, color="grey", linestyle=":", label="obtained = commanded")
+        axes.axline(
+            (start, start), slope=1, color="grey", linestyle=":", label="obtained = commanded"
+        )
     units = "return" if name == "return" else f"{name} (standard deviations)"
     axes.set(xlabel=f"commanded {units}", ylabel="obtained return")
     axes.legend(loc="best")
     count = f"{len(runs)} runs" if len(runs) > 1 else "one run"
-    style.describe(figure, title, f"{count}; mean and standard deviation of the episodes of each command")
+    style.describe(
+        figure, title, f"{count}; mean and standard deviation of the episodes of each command"
+    )
     style.save(figure, out, table)
 
 
 def draw_sweep(out: Out, report: Mapping[str, Any]) -> None:
     """OUT.png, OUT.svg and OUT.csv of one sweep."""
-    title = f"{report['implementation']} on {report['gamename']}: {report['episodes']} episodes per command, actions sampled"
+    title = (
+        f"{report['implementation']} on {report['gamename']}: {report['episodes']} episodes "
+        "per command, actions sampled"
+    )
     run = f"{results_folder(Path(report['checkpoint'])).name}, {report['env_steps']:,} steps"
-    draw_sweeps(out, pd.DataFrame(report["rows"]).assign(run=run, command=report["command_name"])[_KEPT], title)
+    draw_sweeps(
+        out,
+        pd.DataFrame(report["rows"]).assign(run=run, command=report["command_name"])[_KEPT],
+        title,
+    )
 
 
 def _run_name(path: Path) -> str | None:
-    """Method and seed of a run directory, or of that which a file is in; None where there is none."""
+    """Method and seed of a run directory, or of that which a file is in; None where there is
+    none.
+    """
     folder = path if path.is_dir() else path.parent
     if not is_run(folder):
         return None
@@ -64,26 +81,39 @@ def _run_name(path: Path) -> str | None:
 
 
 def read_sweep(path: Path, label: str | None) -> pd.DataFrame:
-    """``_KEPT`` and source, of a ``sweep.csv``, that of a run directory, or the CSV of a claim; the label names its runs."""
+    """``_KEPT`` and source, of a ``sweep.csv``, that of a run directory, or the CSV of a claim;
+    the label names its runs.
+    """
     table = read_csv(path / "sweep.csv" if path.is_dir() else path, COLUMNS[2:])
     run = "seed_" + table["seed"].astype(str) if "seed" in table else path.stem
-    table = pd.DataFrame({"command": "return", "run": run, "episodes": np.nan}, table.index).assign(**table)
+    table = pd.DataFrame({"command": "return", "run": run, "episodes": np.nan}, table.index).assign(
+        **table
+    )
     require(table, COLUMNS)
     if table.empty:
         raise UserError("it has no row; name another CSV")
     require_cells(table, "command", lambda value: isinstance(value, str), "the name of a command")
-    return table[_KEPT].assign(run=labelled(table["run"], label or _run_name(path)), source=str(path))
+    return table[_KEPT].assign(
+        run=labelled(table["run"], label or _run_name(path)), source=str(path)
+    )
 
 
-def _read_apart(sources: Sequence[str], read: Callable[[Path, str | None], pd.DataFrame], name: str) -> pd.DataFrame:
-    """One table of all sources that have a sweep; UserError if none has, or two go by the same ``name``, which is a column."""
+def _read_apart(
+    sources: Sequence[str], read: Callable[[Path, str | None], pd.DataFrame], name: str
+) -> pd.DataFrame:
+    """One table of all sources that have a sweep; UserError if none has, or two go by the same
+    ``name``, which is a column.
+    """
     table = read_sources(sources, read, None, _NOTHING)
     of_each = table.drop_duplicates([name, "source"])
     twice = of_each[of_each.duplicated(name, keep=False)]
     if not twice.empty:
         called = twice[name].iloc[0]
         a, b = twice["source"][twice[name] == called].iloc[:2]
-        raise UserError(f"'{a}' and '{b}' are both called '{called}'; tell them apart with a name each, as CSV:LABEL")
+        raise UserError(
+            f"'{a}' and '{b}' are both called '{called}'; tell them apart with a name each, as "
+            "CSV:LABEL"
+        )
     return table
 
 
@@ -92,7 +122,10 @@ def read_sweeps(sources: Sequence[str]) -> pd.DataFrame:
     table = _read_apart(sources, read_sweep, "run")
     names = table["command"].unique()
     if len(names) > 1:
-        raise UserError(f"sweeps of different commands ({' and '.join(names)}) do not share an axis; draw them apart")
+        raise UserError(
+            f"sweeps of different commands ({' and '.join(names)}) do not share an axis; draw them "
+            "apart"
+        )
     return table[COLUMNS]
 
 
@@ -103,22 +136,33 @@ def draw(given: argparse.Namespace) -> None:
 
 
 def read_method(path: Path, label: str | None) -> pd.DataFrame:
-    """The sweeps of a method, called by its label, its run or its file; UserError where commands are no returns."""
+    """The sweeps of a method, called by its label, its run or its file; UserError where commands
+    are no returns.
+    """
     table = read_sweep(path, None)
     if (name := table["command"].iloc[0]) != "return":
-        raise UserError(f"its commands are no returns (but: {name}); make another with lightning-rl eval CKPT --calibrate")
+        raise UserError(
+            f"its commands are no returns (but: {name}); make another with lightning-rl eval CKPT "
+            "--calibrate"
+        )
     return table.assign(method=label or _run_name(path) or path.stem)
 
 
 def mean_line(runs: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """commanded, obtained_mean, low, high: of several runs their mean and its interval over the returns that all were asked for;
-    of a single one its episodes' mean and standard deviation."""
+    """commanded, obtained_mean, low, high: of several runs their mean and its interval over the
+    returns that all were asked for; of a single one its episodes' mean and standard deviation.
+    """
     if len(runs) == 1:
         mean, sd = runs[0]["obtained_mean"], runs[0]["obtained_sd"]
         return runs[0][["commanded", "obtained_mean"]].assign(low=mean - sd, high=mean + sd)
-    first, last = max(rows["commanded"].min() for rows in runs), min(rows["commanded"].max() for rows in runs)
+    first, last = (
+        max(rows["commanded"].min() for rows in runs),
+        min(rows["commanded"].max() for rows in runs),
+    )
     x = np.linspace(first, last, _POINTS if first < last else 0)
-    mean, low, high = mean_interval([np.interp(x, rows["commanded"], rows["obtained_mean"]) for rows in runs])
+    mean, low, high = mean_interval(
+        [np.interp(x, rows["commanded"], rows["obtained_mean"]) for rows in runs]
+    )
     return pd.DataFrame({"commanded": x, "obtained_mean": mean, "low": low, "high": high})
 
 
@@ -128,13 +172,26 @@ def draw_method(axes: Axes, name: str, table: pd.DataFrame, colour: str) -> pd.D
     line = mean_line(runs)
     for rows in runs if len(runs) > 1 else ():
         axes.plot(rows["commanded"], rows["obtained_mean"], color=colour, alpha=0.35, linewidth=0.9)
-    style.banded_line(axes, line["commanded"], line["obtained_mean"], line["low"], line["high"], colour, 0.25, linewidth=2.2)
+    style.banded_line(
+        axes,
+        line["commanded"],
+        line["obtained_mean"],
+        line["low"],
+        line["high"],
+        colour,
+        0.25,
+        linewidth=2.2,
+    )
     off = [(rows["obtained_mean"] - rows["commanded"]).abs() for rows in runs]
     error, worst = np.mean([each.mean() for each in off]), max(each.max() for each in off)
     floor = np.mean([sampling_floor(rows["obtained_sd"], rows["episodes"]) for rows in runs])
     known = f", by chance alone {floor:.0f}" if np.isfinite(floor) else ""
-    axes.set_title(f"{name}, {style.counted([len(runs)])}\nmean error {error:.0f}{known}, worst {worst:.0f}")
-    return pd.concat([table[["run", "commanded", "obtained_mean", "obtained_sd"]], line.assign(run="mean")]).assign(method=name)
+    axes.set_title(
+        f"{name}, {style.counted([len(runs)])}\nmean error {error:.0f}{known}, worst {worst:.0f}"
+    )
+    return pd.concat(
+        [table[["run", "commanded", "obtained_mean", "obtained_sd"]], line.assign(run="mean")]
+    ).assign(method=name)
 
 
 def _limits(table: pd.DataFrame, columns: Sequence[str]) -> tuple[float, float]:
@@ -157,13 +214,25 @@ def draw_obedience(given: argparse.Namespace) -> None:
     for axes in panels:
         axes.axline((0, 0), slope=1, color="grey", linestyle=":", label="obtained = asked")
         axes.set(xlabel="asked return", ylabel="obtained return")
-        axes.set(xlim=_limits(shown, ["commanded"]), ylim=_limits(shown, ["obtained_mean", "low", "high"]))
+        axes.set(
+            xlim=_limits(shown, ["commanded"]),
+            ylim=_limits(shown, ["obtained_mean", "low", "high"]),
+        )
     style.shared_legend(figure, panels)
     alone = "Of a single seed: mean and standard deviation of the episodes. "
     single = alone if methods["run"].nunique().min() == 1 else ""
     style.describe(
-        figure, given.title, "Thin: seeds, the mean of the episodes of each command; thick: their mean with its 95 % interval, "
-        f"for returns that all were asked for. {single}Error: distance of the mean obtained return from what was asked; "
-        "by chance alone: that of a policy which is calibrated exactly, in as many episodes; worst: of one seed and command.",
-    )  # fmt: skip
-    style.save(figure, given.out, shown[["method", "run", "commanded", "obtained_mean", "obtained_sd", "low", "high"]])
+        figure,
+        given.title,
+        "Thin: seeds, the mean of the episodes of each command; thick: their mean with its 95 % "
+        "interval, "
+        f"for returns that all were asked for. {single}Error: distance of the mean obtained return "
+        "from what was asked; "
+        "by chance alone: that of a policy which is calibrated exactly, in as many episodes; "
+        "worst: of one seed and command.",
+    )
+    style.save(
+        figure,
+        given.out,
+        shown[["method", "run", "commanded", "obtained_mean", "obtained_sd", "low", "high"]],
+    )

@@ -1,4 +1,6 @@
-"""Reading CSVs of unknown origin: what is no table, too large, or no number where one must be, is named with file and row."""
+"""Reading CSVs of unknown origin: what is no table, too large, or no number where one must be,
+is named with file and row.
+"""
 
 from __future__ import annotations
 
@@ -16,52 +18,77 @@ from lightning_rl.lab.scalars import print_skipped
 from lightning_rl.lab.tables import IDENTITY, finite, runs_beside
 
 
-def read_csv(path: Path, numbers: Sequence[str] = (), lists: Sequence[str] = (), whole_rows: bool = False) -> pd.DataFrame:
+def read_csv(
+    path: Path, numbers: Sequence[str] = (), lists: Sequence[str] = (), whole_rows: bool = False
+) -> pd.DataFrame:
     """A CSV; UserError if it is missing, empty or none.
 
-    numbers: columns that have a finite number in every row; lists: those that have several in a cell, with spaces between.
+    numbers: columns that have a finite number in every row; lists: those that have several in a
+    cell, with spaces between.
     whole_rows: leave out a last row that does not end, and say so.
     """
     content = read_bytes(path, "CSV", TABLE_BYTES)
     if whole_rows:
         if not content.endswith(b"\n"):
-            print_skipped(path, "its last row is not whole (what wrote it was killed there); the others count")
+            print_skipped(
+                path, "its last row is not whole (what wrote it was killed there); the others count"
+            )
         content = content[: content.rfind(b"\n") + 1]
     try:
         table = pd.read_csv(io.StringIO(_text(content), newline=""))
         if not isinstance(table.index, pd.RangeIndex):
             raise ValueError("its rows have more cells than its header")
     except (ValueError, OverflowError, RecursionError) as error:
-        raise UserError(f"'{path}' cannot be read as a CSV: {shorten(' '.join(str(error).split()), 200)}") from error
-    for name in table.select_dtypes("object"):  # whole numbers beyond double precision, which nothing can compute with
+        raise UserError(
+            f"'{path}' cannot be read as a CSV: {shorten(' '.join(str(error).split()), 200)}"
+        ) from error
+    for name in table.select_dtypes(
+        "object"
+    ):  # whole numbers beyond double precision, which nothing can compute with
         table[name] = [str(value) if isinstance(value, int) else value for value in table[name]]
     for name in [*numbers, *lists]:
         if name in table:
-            table[name] = [_checked(path, row, name, value, name in lists) for row, value in enumerate(table[name], 1)]
+            table[name] = [
+                _checked(path, row, name, value, name in lists)
+                for row, value in enumerate(table[name], 1)
+            ]
     return _identified(path, table)
 
 
 def _identified(path: Path, table: pd.DataFrame) -> pd.DataFrame:
-    """The curves of a claim with what each seed was, which the CSV of its runs beside it says; another table as it is."""
+    """The curves of a claim with what each seed was, which the CSV of its runs beside it says;
+    another table as it is.
+    """
     beside = runs_beside(path)
     if "seed" not in table or "gamename" in table or not beside.is_file():
         return table
     runs = read_csv(beside)
     require(runs, ("seed", *IDENTITY))
-    about, seeds = runs.astype({"seed": str}).drop_duplicates("seed").set_index("seed"), table["seed"].astype(str)
+    about, seeds = (
+        runs.astype({"seed": str}).drop_duplicates("seed").set_index("seed"),
+        table["seed"].astype(str),
+    )
     if missing := [shorten(seed) for seed in seeds if seed not in about.index]:
-        raise UserError(f"'{beside}' has no row of seed {missing[0]}; run lightning-rl reproduce {path.stem}")
+        raise UserError(
+            f"'{beside}' has no row of seed {missing[0]}; run lightning-rl reproduce {path.stem}"
+        )
     return table.assign(**{name: seeds.map(about[name].fillna("")) for name in IDENTITY})
 
 
 def require(table: pd.DataFrame, columns: Sequence[str], remedy: str = "") -> None:
-    """UserError where a table lacks one of the columns. remedy: what to do; without one its columns are named."""
+    """UserError where a table lacks one of the columns. remedy: what to do; without one its
+    columns are named.
+    """
     if missing := [name for name in columns if name not in table]:
         known = ", ".join(map(str, table))
-        raise UserError(f"it lacks the column {', '.join(missing)}; {remedy or f'its columns: {known}'}")
+        raise UserError(
+            f"it lacks the column {', '.join(missing)}; {remedy or f'its columns: {known}'}"
+        )
 
 
-def require_cells(table: pd.DataFrame, column: str, right: Callable[[Any], bool], expected: str) -> None:
+def require_cells(
+    table: pd.DataFrame, column: str, right: Callable[[Any], bool], expected: str
+) -> None:
     """UserError with the first row whose cell is not ``right``. expected: what belongs there."""
     for row, value in enumerate(table[column], 1):
         if not right(value):
@@ -71,7 +98,10 @@ def require_cells(table: pd.DataFrame, column: str, right: Callable[[Any], bool]
 def require_whole(table: pd.DataFrame, column: str, low: int, high: int) -> None:
     """UserError with the first row whose number is not a whole one from ``low`` to ``high``."""
     require_cells(
-        table, column, lambda value: low <= value <= high and value == int(value), f"a whole number from {low} to {high:,}"
+        table,
+        column,
+        lambda value: low <= value <= high and value == int(value),
+        f"a whole number from {low} to {high:,}",
     )
 
 
@@ -81,10 +111,14 @@ def filled(value: Any) -> bool:
 
 
 def labelled(names: pd.Series, label: str | None) -> pd.Series:
-    """What is drawn by name: ``label`` (of ``CSV:LABEL``) instead of a single name, and before each of several."""
+    """What is drawn by name: ``label`` (of ``CSV:LABEL``) instead of a single name, and before
+    each of several.
+    """
     if label is None:
         return names.astype(str)
-    return pd.Series(label, names.index) if names.nunique() == 1 else f"{label} " + names.astype(str)
+    return (
+        pd.Series(label, names.index) if names.nunique() == 1 else f"{label} " + names.astype(str)
+    )
 
 
 def _text(content: bytes) -> str:
@@ -105,5 +139,7 @@ def _checked(path: Path, row: int, name: str, value: object, several: bool) -> o
     parts = str(value).split() if several else [value]
     for part in parts or [""]:
         if not finite(part):
-            raise UserError(f"'{path}', row {row}, column {shorten(name)}: {shown(part)} is not a finite number")
+            raise UserError(
+                f"'{path}', row {row}, column {shorten(name)}: {shown(part)} is not a finite number"
+            )
     return str(value) if several else float(str(value)) if isinstance(value, str) else value

@@ -1,4 +1,6 @@
-"""The pairs of synthetic datasets: a panel for each, a row for each pair, its state beside the action that it teaches."""
+"""The pairs of synthetic datasets: a panel for each, a row for each pair, its state beside the
+action that it teaches.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from lightning_rl.lab.protocols.transitions import component_names
 
 
 def pair_table(model: Model) -> pd.DataFrame:
-    """One row for each pair: the components of its state by name, then its action, or the several components of that."""
+    """One row for each pair: the components of its state by name, then its action, or the
+    several components of that.
+    """
     assert isinstance(model.proxy, DatasetProxy)
     obs, action = (values[0] for values in model.proxy.net.split(model.params.unsqueeze(0)))
     table = pd.DataFrame(obs.numpy(), columns=component_names(model.proxy.spec))
@@ -27,7 +31,9 @@ def pair_table(model: Model) -> pd.DataFrame:
 
 
 def draw_pairs(axes: Axes, table: pd.DataFrame, title: str, named: bool) -> None:
-    """A cell for each number; the colour is its share of the column's largest. named: its columns, below."""
+    """A cell for each number; the colour is its share of the column's largest. named: its
+    columns, below.
+    """
     values = table.to_numpy(float)
     largest = np.abs(values).max(axis=0)
     shares = values / np.where(largest > 0, largest, 1)
@@ -36,7 +42,13 @@ def draw_pairs(axes: Axes, table: pd.DataFrame, title: str, named: bool) -> None
         text = f"{value:.3g}" if abs(value) >= 0.1 else f"{value:.1g}"  # as wide as its cell
         shade = "white" if abs(shares[row, column]) > 0.8 else "black"
         axes.text(column, row, text, ha="center", va="center", fontsize=9, color=shade)
-    axes.set_xticks(range(len(table.columns)), table.columns if named else [], rotation=30, ha="right", fontsize=9)
+    axes.set_xticks(
+        range(len(table.columns)),
+        table.columns if named else [],
+        rotation=30,
+        ha="right",
+        fontsize=9,
+    )
     axes.set_yticks(range(len(table)), [str(number + 1) for number in range(len(table))])
     axes.set(ylabel="pair", title=title)
     axes.grid(False)
@@ -47,9 +59,16 @@ def draw(given: argparse.Namespace) -> None:
     models = find_models(given.sources, given.gamename)
     for model in models:
         if not isinstance(model.proxy, DatasetProxy):
-            raise UserError(f"'{model.name}' is no synthetic dataset, it has no pairs; name runs of SD, or their files")
+            raise UserError(
+                f"'{model.name}' is no synthetic dataset, it has no pairs; name runs of SD, or "
+                "their files"
+            )
     tables = {model.name: pair_table(model) for model in models}
-    scale = " Actions: from -1, the lowest, to 1, the highest." if models[0].proxy.spec.continuous else ""
+    scale = (
+        " Actions: from -1, the lowest, to 1, the highest."
+        if models[0].proxy.spec.continuous
+        else ""
+    )
     one_row = len(tables) <= 2  # of panels: it alone makes room for title, names and caption
     height = (2.3 if one_row else 1.1) + 0.33 * max(len(table) for table in tables.values())
     figure, panels = style.panels(len(tables), (7.2, height))
@@ -60,10 +79,11 @@ def draw(given: argparse.Namespace) -> None:
     gamename = models[0].proxy.gamename
     names = "" if one_row else " Names below the last row are those of all columns above."
     style.describe(
-        figure, given.title or f"All that a policy is taught of {gamename}",
+        figure,
+        given.title or f"All that a policy is taught of {gamename}",
         f"Each row: a state, in the units of the task, and the action to take there.{scale} "
         f"Colours are relative to a column's largest.{names}",
-    )  # fmt: skip
+    )
     rows: list[dict[str, Any]] = [
         {"proxy": name, "pair": pair + 1, "component": component, "value": value}
         for name, table in tables.items()

@@ -1,4 +1,6 @@
-"""Runs that differ in their seed only, on one grid of bins: what means, intervals and tables are made of."""
+"""Runs that differ in their seed only, on one grid of bins: what means, intervals and tables are
+made of.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ LABELS = {
 """What well-known scalars are called on an axis, with units where they are not sums of rewards."""
 
 BINS, FEWEST = 100, 10
-"""Bins per figure, about, where ``--bin`` does not say; and of its shortest run, so that the last tenth of it is a bin."""
+"""Bins per figure, about, where ``--bin`` does not say; and of its shortest run, so that the
+last tenth of it is a bin.
+"""
 
 MOST_BINS = 100_000
 """More than any picture shows, and than memory holds of many runs."""
@@ -35,8 +39,8 @@ MOST_BINS = 100_000
 
 @dataclass(frozen=True)
 class Group:
-    """Runs of one environment and method. x ``[K]`` bins' upper edges, of the last one the end of the runs; values ``[n, K]``,
-    nan where a run has no data; unit: what x counts.
+    """Runs of one environment and method. x ``[K]`` bins' upper edges, of the last one the end of
+    the runs; values ``[n, K]``, nan where a run has no data; unit: what x counts.
     """
 
     label: str
@@ -46,7 +50,8 @@ class Group:
     unit: str = AXES["env_steps"]
 
     def statistics(self) -> dict[str, tuple[Floats, Floats]]:
-        """(x, value) of the mean, its 95 % interval and, of ten runs or more, the interquartile mean.
+        """(x, value) of the mean, its 95 % interval and, of ten runs or more, the interquartile
+        mean.
 
         They end where the shortest run ends: never a mean over fewer seeds.
         """
@@ -56,13 +61,16 @@ class Group:
             return {}
         mean, low, high = mean_interval(values)
         found = {"mean": (x, mean), "low": (x, low), "high": (x, high)}
-        return found | ({"iqm": (x, interquartile_mean(values, axis=0))} if len(values) >= IQM_RUNS else {})
+        return found | (
+            {"iqm": (x, interquartile_mean(values, axis=0))} if len(values) >= IQM_RUNS else {}
+        )
 
 
 def binned(x: Floats, value: Floats, edges: Floats) -> Floats:
     """Means of the values in bins that end at ``edges`` ``[K]``.
 
-    An empty bin between full ones lies on the line between its neighbours; before the first and after the last it is nan.
+    An empty bin between full ones lies on the line between its neighbours; before the first and
+    after the last it is nan.
     """
     bins = np.searchsorted(edges, x - 1e-9 * edges[0])
     means = pd.Series(value).groupby(bins).mean().reindex(range(len(edges)))
@@ -70,9 +78,11 @@ def binned(x: Floats, value: Floats, edges: Floats) -> Floats:
 
 
 def nice_width(end: float, shortest: float) -> float:
-    """1, 2 or 5 times a power of ten: about ``BINS`` bins up to ``end``, or more, so that the shortest run has ``FEWEST``.
+    """1, 2 or 5 times a power of ten: about ``BINS`` bins up to ``end``, or more, so that the
+    shortest run has ``FEWEST``.
 
-    At most a hundred times as many: beside a run of millions of steps, one of a few steps has a single bin.
+    At most a hundred times as many: beside a run of millions of steps, one of a few steps has a
+    single bin.
     """
     rough = max(min(end / BINS, shortest / FEWEST), end / BINS / 100)
     power = 10.0 ** np.floor(np.log10(rough))
@@ -82,27 +92,45 @@ def nice_width(end: float, shortest: float) -> float:
 def label_groups(table: pd.DataFrame, keys: Sequence[str] | None) -> pd.DataFrame:
     """``table`` with a column ``group``: the values of ``keys``, where a source has any.
 
-    None: the method, and with it the experiment's name where one method comes from several experiments.
+    None: the method, and with it the experiment's name where one method comes from several
+    experiments.
     """
     if keys is None:
         several = table.groupby(["gamename", "implementation"])["exp_name"].nunique().max() > 1
         keys = ["implementation", "exp_name"] if several else ["implementation"]
     for key in keys:
-        require_key(key, list(table.columns.drop(["run", "seed", "value", "config", "unit", *AXES], errors="ignore")))
+        require_key(
+            key,
+            list(
+                table.columns.drop(
+                    ["run", "seed", "value", "config", "unit", *AXES], errors="ignore"
+                )
+            ),
+        )
     plain = {"implementation", "exp_name", "gamename", "preset"}
-    parts = [table[key].astype(str) if key in plain else f"{key} " + table[key].astype(str) for key in keys]
-    return table.assign(group=parts[0].str.cat(parts[1:], sep=", ").str.strip(", ").replace("", "runs"))
+    parts = [
+        table[key].astype(str) if key in plain else f"{key} " + table[key].astype(str)
+        for key in keys
+    ]
+    return table.assign(
+        group=parts[0].str.cat(parts[1:], sep=", ").str.strip(", ").replace("", "runs")
+    )
 
 
-def make_groups(table: pd.DataFrame, axis: str, width: float | None) -> tuple[dict[str, list[Group]], float]:
+def make_groups(
+    table: pd.DataFrame, axis: str, width: float | None
+) -> tuple[dict[str, list[Group]], float]:
     """The groups of each environment (as labelled in ``group``), and the bins' width."""
     ends = table.groupby("run")[axis].max().clip(lower=1e-6)
     end = float(table[axis].max())
     width = width or nice_width(float(ends.max()), float(ends.min()))
-    bins = end / width + 0.5  # less than half a bin at the end goes with the one before: a spike would be seen
+    bins = (
+        end / width + 0.5
+    )  # less than half a bin at the end goes with the one before: a spike would be seen
     if bins >= MOST_BINS + 1:
         raise UserError(
-            f"--bin {width:g}: {bins:,.0f} bins up to {end:,.9g}, more than {MOST_BINS:,}; use {end / MOST_BINS:.9g} or more"
+            f"--bin {width:g}: {bins:,.0f} bins up to {end:,.9g}, more than {MOST_BINS:,}; use "
+            f"{end / MOST_BINS:.9g} or more"
         )
     count = max(1, int(bins))
     edges: Floats = width * np.arange(1, count + 1, dtype=np.float64)
@@ -113,7 +141,9 @@ def make_groups(table: pd.DataFrame, axis: str, width: float | None) -> tuple[di
         values = [binned(run[axis].to_numpy(), run["value"].to_numpy(), edges) for run in runs]
         seeds = [str(run["seed"].iloc[0]) for run in runs]
         units = units_text(group["unit"])
-        games.setdefault(str(game), []).append(Group(str(label), seeds, edges, np.array(values), units))
+        games.setdefault(str(game), []).append(
+            Group(str(label), seeds, edges, np.array(values), units)
+        )
     return games, width
 
 
@@ -131,9 +161,15 @@ def in_common(groups: Sequence[Group]) -> list[Group]:
 
 
 def labelled_runs(
-    sources: Sequence[str], tag: str, axis: str = "env_steps", keys: Sequence[str] | None = None, skip: Skip = print_skipped
+    sources: Sequence[str],
+    tag: str,
+    axis: str = "env_steps",
+    keys: Sequence[str] | None = None,
+    skip: Skip = print_skipped,
 ) -> pd.DataFrame:
-    """The table of the runs in the sources with a column ``group``; UserError where a group has two runs of one seed."""
+    """The table of the runs in the sources with a column ``group``; UserError where a group has
+    two runs of one seed.
+    """
     table = label_groups(read_table(sources, tag, axis, keys or (), skip), keys)
     require_one_run_per_seed(table, ["gamename", "group"])
     return table

@@ -1,4 +1,6 @@
-"""What a synthetic environment looks like beside the real task: histograms of next observations, rewards and ends."""
+"""What a synthetic environment looks like beside the real task: histograms of next observations,
+rewards and ends.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,24 @@ from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.protocol_csv import numbers, read_protocol
 
 MOST_BINS = 30  # of a component, about
-COLUMNS = ("gamename", "proxy", "agent", "protocol", "agents", "sample", "component", "width", "lows", "counts")
+COLUMNS = (
+    "gamename",
+    "proxy",
+    "agent",
+    "protocol",
+    "agents",
+    "sample",
+    "component",
+    "width",
+    "lows",
+    "counts",
+)
 
 
 def bins_of(table: pd.DataFrame) -> pd.DataFrame:
-    """A row per bin, with low and count, of a table that has all ``lows`` and ``counts`` of a histogram in a row."""
+    """A row per bin, with low and count, of a table that has all ``lows`` and ``counts`` of a
+    histogram in a row.
+    """
     lists = table.assign(low=table["lows"].map(numbers), count=table["counts"].map(numbers))
     uneven = lists[lists["low"].map(len) != lists["count"].map(len)]
     if len(uneven):
@@ -28,7 +43,9 @@ def bins_of(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def coarser(bins: pd.DataFrame) -> pd.DataFrame:
-    """Joins bins until each component has about ``MOST_BINS``: narrower bins than the task's own steps would look like a comb."""
+    """Joins bins until each component has about ``MOST_BINS``: narrower bins than the task's own
+    steps would look like a comb.
+    """
     parts = []
     for _, own in bins.groupby("component", sort=False):
         width = own["width"].iloc[0]
@@ -39,10 +56,16 @@ def coarser(bins: pd.DataFrame) -> pd.DataFrame:
 
 
 def shares(table: pd.DataFrame) -> pd.DataFrame:
-    """sample, component, low, width, share: of the transitions of the sample (of all proxies together) in each bin."""
-    bins = table.groupby(["sample", "component", "low", "width"], sort=False, as_index=False)["count"].sum()
+    """sample, component, low, width, share: of the transitions of the sample (of all proxies
+    together) in each bin.
+    """
+    bins = table.groupby(["sample", "component", "low", "width"], sort=False, as_index=False)[
+        "count"
+    ].sum()
     total = bins.groupby(["sample", "component"])["count"].transform("sum")
-    return bins.assign(share=bins["count"] / total).sort_values(["component", "sample", "low"], ignore_index=True)
+    return bins.assign(share=bins["count"] / total).sort_values(
+        ["component", "sample", "low"], ignore_index=True
+    )
 
 
 def draw_histogram(axes: Axes, table: pd.DataFrame, colour: str, label: str) -> None:
@@ -52,7 +75,14 @@ def draw_histogram(axes: Axes, table: pd.DataFrame, colour: str, label: str) -> 
     for piece in np.split(np.arange(len(low)), gap):
         edges = np.append(low[piece], low[piece[-1]] + width[piece[-1]])
         axes.stairs(share[piece], edges, color=colour, fill=True, alpha=0.12, baseline=1e-12)
-        axes.stairs(share[piece], edges, color=colour, linewidth=1.2, baseline=1e-12, label=label if piece[0] == 0 else None)
+        axes.stairs(
+            share[piece],
+            edges,
+            color=colour,
+            linewidth=1.2,
+            baseline=1e-12,
+            label=label if piece[0] == 0 else None,
+        )
 
 
 def draw(given: argparse.Namespace) -> None:
@@ -60,10 +90,15 @@ def draw(given: argparse.Namespace) -> None:
     table = read_protocol(given.sources, COLUMNS, "transitions", kind="proxy")
     if given.proxy is not None:
         if given.proxy not in set(table["proxy"]):
-            raise UserError(f"--proxy '{given.proxy}' is not in the sources; they have: {', '.join(table['proxy'].unique())}")
+            raise UserError(
+                f"--proxy '{given.proxy}' is not in the sources; they have: "
+                f"{', '.join(table['proxy'].unique())}"
+            )
         table = table[table["proxy"] == given.proxy]
     if len(table[["agent", "protocol"]].drop_duplicates()) > 1:
-        raise UserError("the sources hold several agents or protocols; a histogram is of one: name CSVs of one")
+        raise UserError(
+            "the sources hold several agents or protocols; a histogram is of one: name CSVs of one"
+        )
     table = bins_of(table)
     names, samples, proxies = (table[name].unique() for name in ("component", "sample", "proxy"))
     bins = shares(coarser(table))
@@ -82,13 +117,18 @@ def draw(given: argparse.Namespace) -> None:
     first = table.iloc[0]
     what = proxies[0] if len(proxies) == 1 else f"{len(proxies)} synthetic environments"
     totals = table[table["component"] == "reward"].groupby("sample", sort=False)["count"].sum()
-    joined = "; wider where a component would have many" if (bins["width"] > table["width"].min()).any() else ""
+    joined = (
+        "; wider where a component would have many"
+        if (bins["width"] > table["width"].min()).any()
+        else ""
+    )
     transitions = ", ".join(f"{int(total):,} ({sample})" for sample, total in totals.items())
     agents = f"{first['agents']} {first['agent']} agents" + (" on each" if len(proxies) > 1 else "")
     style.describe(
-        figure, given.title or f"Transitions of {what} beside those of {first['gamename']}",
+        figure,
+        given.title or f"Transitions of {what} beside those of {first['gamename']}",
         f"{agents}: {first['protocol']}{joined}; transitions: {transitions}. "
         "done: 1 less the discount that the agent sees; above 0.5 it "
         "ends the episode.",
-    )  # fmt: skip
+    )
     style.save(figure, given.out, bins)

@@ -1,4 +1,6 @@
-"""Where a method is ahead of another: difference of mean returns over the size of an environment and the real steps."""
+"""Where a method is ahead of another: difference of mean returns over the size of an environment
+and the real steps.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,18 @@ from lightning_rl.lab.scalars import natural_order
 
 
 def family_of(gamename: str) -> str:
-    """The environment without its last size: ``panflute`` of panflute-8, ``buttongrid-3`` of buttongrid-3-2."""
+    """The environment without its last size: ``panflute`` of panflute-8, ``buttongrid-3`` of
+    buttongrid-3-2.
+    """
     return gamename.rpartition("-")[0] or gamename
 
 
 def differences(game: str, groups: Sequence[Group], baseline: str) -> pd.DataFrame:
-    """Of every other group less the baseline, bin by bin, where all their seeds have values: mean, Welch's interval, his test.
+    """Of every other group less the baseline, bin by bin, where all their seeds have values: mean,
+    Welch's interval, his test.
 
-    Columns gamename, family, group, env_steps, difference, low, high, chance; no row where the game has no baseline.
+    Columns gamename, family, group, env_steps, difference, low, high, chance; no row where the game
+    has no baseline.
     """
     rows = []
     for base, group in itertools.product(groups, groups):
@@ -39,19 +45,46 @@ def differences(game: str, groups: Sequence[Group], baseline: str) -> pd.DataFra
         for k in np.flatnonzero(whole):
             pair = group.values[:, k], base.values[:, k]
             gap, low, high = map(float, difference_interval(*pair))
-            rows.append((game, family_of(game), group.label, float(group.x[k]), gap, low, high, difference_chance(*pair)))
-    return pd.DataFrame(rows, columns=["gamename", "family", "group", "env_steps", "difference", "low", "high", "chance"])
+            rows.append(
+                (
+                    game,
+                    family_of(game),
+                    group.label,
+                    float(group.x[k]),
+                    gap,
+                    low,
+                    high,
+                    difference_chance(*pair),
+                )
+            )
+    return pd.DataFrame(
+        rows,
+        columns=["gamename", "family", "group", "env_steps", "difference", "low", "high", "chance"],
+    )
 
 
-def draw_panel(axes: Axes, table: pd.DataFrame, games: Sequence[str], steps: Sequence[float], limit: float) -> AxesImage:
-    """One family and one method: a row for each size, a cell for each bin; framed and bold where ``table`` says sure."""
-    cells = table.pivot_table(index="gamename", columns="env_steps", values="difference").reindex(index=games, columns=steps)
-    image = axes.imshow(cells, cmap=plt.get_cmap("RdBu", 15), vmin=-limit, vmax=limit, aspect="auto")
+def draw_panel(
+    axes: Axes, table: pd.DataFrame, games: Sequence[str], steps: Sequence[float], limit: float
+) -> AxesImage:
+    """One family and one method: a row for each size, a cell for each bin; framed and bold where
+    ``table`` says sure.
+    """
+    cells = table.pivot_table(index="gamename", columns="env_steps", values="difference").reindex(
+        index=games, columns=steps
+    )
+    image = axes.imshow(
+        cells, cmap=plt.get_cmap("RdBu", 15), vmin=-limit, vmax=limit, aspect="auto"
+    )
     for row in table.itertuples():
         place = (steps.index(row.env_steps), games.index(row.gamename))
-        shade, weight = "white" if abs(row.difference) > 0.6 * limit else "black", "bold" if row.sure else "normal"
+        shade, weight = (
+            "white" if abs(row.difference) > 0.6 * limit else "black",
+            "bold" if row.sure else "normal",
+        )
         text = f"{row.difference:+.1f}".replace("-0.0", "+0.0")
-        axes.annotate(text, place, ha="center", va="center", fontsize=9, color=shade, fontweight=weight)
+        axes.annotate(
+            text, place, ha="center", va="center", fontsize=9, color=shade, fontweight=weight
+        )
         if row.sure:
             corner = (place[0] - 0.48, place[1] - 0.45)
             axes.add_patch(Rectangle(corner, 0.96, 0.9, fill=False, edgecolor=shade, linewidth=1.4))
@@ -67,26 +100,44 @@ def draw(given: argparse.Namespace) -> None:
     runs = labelled_runs(given.sources, given.tag, keys=given.group)
     first = runs["env_steps"].min()
     if given.until < first:
-        raise UserError(f"--until {given.until:g}: the first value is at {first:g} env_steps; raise --until")
+        raise UserError(
+            f"--until {given.until:g}: the first value is at {first:g} env_steps; raise --until"
+        )
     games, width = make_groups(runs[runs["env_steps"] <= given.until], "env_steps", given.bin)
     labels = dict.fromkeys(group.label for groups in games.values() for group in groups)
     for asked in (given.baseline, *(given.method or ())):
         if asked not in labels:
             raise UserError(unknown("method", asked, labels))
-    table = pd.concat([differences(game, groups, given.baseline) for game, groups in games.items()], ignore_index=True)
+    table = pd.concat(
+        [differences(game, groups, given.baseline) for game, groups in games.items()],
+        ignore_index=True,
+    )
     if given.method:
         table = table[table["group"].isin(given.method)]
     if table.empty:
-        raise UserError(f"no environment has runs of '{given.baseline}' and of another method; name both, or another --baseline")
+        raise UserError(
+            f"no environment has runs of '{given.baseline}' and of another method; name both, or "
+            "another --baseline"
+        )
     table = table.assign(sure=discoveries(table["chance"]))
     methods = list(table["group"].unique())
     families = dict(list(table.groupby("family", sort=False)))
     heights = [rows["gamename"].nunique() for rows in families.values()]
     lines = [height for height in heights for _ in methods]
-    size = (8.2, 1.2 + sum(0.28 * height + 0.6 for height in lines))  # as wide as a page shows it, for its numbers
-    figure, grid = plt.subplots(len(lines), 1, figsize=size, squeeze=False, height_ratios=[height + 0.3 for height in lines])
-    for line, (family, rows) in zip(grid.reshape(len(families), len(methods)), families.items(), strict=True):
-        names, steps = sorted(rows["gamename"].unique(), key=natural_order), sorted(rows["env_steps"].unique())
+    size = (
+        8.2,
+        1.2 + sum(0.28 * height + 0.6 for height in lines),
+    )  # as wide as a page shows it, for its numbers
+    figure, grid = plt.subplots(
+        len(lines), 1, figsize=size, squeeze=False, height_ratios=[height + 0.3 for height in lines]
+    )
+    for line, (family, rows) in zip(
+        grid.reshape(len(families), len(methods)), families.items(), strict=True
+    ):
+        names, steps = (
+            sorted(rows["gamename"].unique(), key=natural_order),
+            sorted(rows["env_steps"].unique()),
+        )
         limit = float(rows["difference"].abs().max()) or 1.0
         for axes, method in zip(line, methods, strict=True):
             image = draw_panel(axes, rows[rows["group"] == method], names, steps, limit)
@@ -94,9 +145,16 @@ def draw(given: argparse.Namespace) -> None:
         line[-1].set_xlabel("environment steps")
         figure.colorbar(image, ax=list(line), label="return", aspect=8 * len(methods))
     seeds = style.counted(len(group.seeds) for groups in games.values() for group in groups)
-    text = f"{seeds}; difference of mean returns of the evaluations of the {width:,.6g} steps before; "
+    text = (
+        f"{seeds}; difference of mean returns of the evaluations of the {width:,.6g} steps before; "
+    )
     test = "framed: no chance by Welch's test, where 5 % of all frames are expected to be false"
     framed = f"{test} (Benjamini and Hochberg, over {len(table)} cells)"
-    cells = sum(rows["gamename"].nunique() * rows["env_steps"].nunique() * len(methods) for rows in families.values())
-    style.describe(figure, given.title, f"{text}{framed}{'; grey: not run' if len(table) < cells else ''}.")
+    cells = sum(
+        rows["gamename"].nunique() * rows["env_steps"].nunique() * len(methods)
+        for rows in families.values()
+    )
+    style.describe(
+        figure, given.title, f"{text}{framed}{'; grey: not run' if len(table) < cells else ''}."
+    )
     style.save(figure, given.out, table)

@@ -1,7 +1,9 @@
-"""The 2 x 2 comparison of policy-gradient methods over episodes: policy loss, baseline, entropy loss, mean return.
+"""The 2 x 2 comparison of policy-gradient methods over episodes: policy loss, baseline, entropy
+loss, mean return.
 
-The CSV has one row per run and batch; the last and the best mean return of each run are printed. A method that lacks a
-quantity is left out of its panel. Such a CSV can be given as ``--reference`` to another figure, where its runs are drawn dashed.
+The CSV has one row per run and batch; the last and the best mean return of each run are printed. A
+method that lacks a quantity is left out of its panel. Such a CSV can be given as ``--reference`` to
+another figure, where its runs are drawn dashed.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ PANELS = {
 
 METHODS = ("REINFORCE", "REINFORCE-baseline", "REINFORCE-entropy", "REINFORCE-combined", "AAC")
 COLUMNS = ["method", "seed", "episode", *PANELS]
-OF_CLAIMS = {"implementation": "method", "time/episodes": "episode"} | {tag: name for name, (tag, _) in PANELS.items()}
+OF_CLAIMS = {"implementation": "method", "time/episodes": "episode"} | {
+    tag: name for name, (tag, _) in PANELS.items()
+}
 """Columns of a claim's CSV as those of this one."""
 
 WINDOW = 100
@@ -39,21 +43,30 @@ WINDOW = 100
 
 
 def read_run(run: Run) -> pd.DataFrame:
-    """``COLUMNS``, run and experiment (its folder), a row per batch; UserError without a count of episodes or a mean return."""
+    """``COLUMNS``, run and experiment (its folder), a row per batch; UserError without a count
+    of episodes or a mean return.
+    """
     path = run.path.resolve()
     table = pd.DataFrame({"episode": read_scalar(run.path, "time/episodes").value})
     for name, (tag, _) in PANELS.items():
         with contextlib.suppress(UserError):  # this method does not log it
             table[name] = pd.Series(read_scalar(run.path, tag).value)
     if "mean_return" not in table:
-        raise UserError(f"it has no scalar '{PANELS['mean_return'][0]}', which policy gradients log; leave it out")
+        raise UserError(
+            f"it has no scalar '{PANELS['mean_return'][0]}', which policy gradients log; leave it "
+            "out"
+        )
     about = {"method": path.parent.name, "seed": path.name.removeprefix("seed_"), "run": str(path)}
     return table.assign(**about, experiment=str(path.parents[1]))
 
 
 def read_csv(path: Path, label: str | None = None) -> pd.DataFrame:
-    """The runs of a CSV that this figure has written, or of a claim's; ``label`` before the names of their methods."""
-    table = csv_files.read_csv(path, ("episode", "mean_return", "time/episodes", PANELS["mean_return"][0]))
+    """The runs of a CSV that this figure has written, or of a claim's; ``label`` before the
+    names of their methods.
+    """
+    table = csv_files.read_csv(
+        path, ("episode", "mean_return", "time/episodes", PANELS["mean_return"][0])
+    )
     if "time/episodes" in table:  # a claim's, which lacks what its method does not log
         table = table.rename(columns=OF_CLAIMS)
         table = table.reindex(columns=[*dict.fromkeys([*table, *PANELS])])
@@ -67,10 +80,14 @@ def read_csv(path: Path, label: str | None = None) -> pd.DataFrame:
 
 def read_runs(sources: Sequence[str]) -> pd.DataFrame:
     """All runs; where they are of several experiments, the method is named with its experiment."""
-    table = read_sources(sources, read_csv, read_run, f"none of {', '.join(sources)} is a policy-gradient run")
+    table = read_sources(
+        sources, read_csv, read_run, f"none of {', '.join(sources)} is a policy-gradient run"
+    )
     folders = table["experiment"] != ""
     if table.loc[folders, "experiment"].nunique() > 1:
-        table.loc[folders, "method"] += " " + table.loc[folders, "experiment"].map(lambda folder: Path(folder).name)
+        table.loc[folders, "method"] += " " + table.loc[folders, "experiment"].map(
+            lambda folder: Path(folder).name
+        )
     return table.reindex(columns=[*COLUMNS, "run"])
 
 
@@ -86,12 +103,16 @@ def summary(run: pd.DataFrame) -> str:
     if full.empty:
         return f"{name}: fewer than {WINDOW} episodes"
     best, last = full.loc[full["mean_return"].idxmax()], full["mean_return"].iloc[-1]
-    return f"{name}: last {last:.1f}, best {best['mean_return']:.1f} at episode {best['episode']:.0f}"
+    return (
+        f"{name}: last {last:.1f}, best {best['mean_return']:.1f} at episode {best['episode']:.0f}"
+    )
 
 
 def seed_mean(runs: Sequence[pd.DataFrame], name: str) -> tuple[Floats, Floats]:
     """Mean over runs, at the episodes of the shortest: never a mean over fewer seeds."""
-    episode = min((run["episode"].to_numpy(float) for run in runs), key=lambda episodes: episodes[-1])
+    episode = min(
+        (run["episode"].to_numpy(float) for run in runs), key=lambda episodes: episodes[-1]
+    )
     return episode, np.mean([np.interp(episode, run["episode"], run[name]) for run in runs], axis=0)
 
 
@@ -102,21 +123,35 @@ def name_of(label: str) -> str:
 
 def method_colour(label: str) -> str:
     """One colour per method, published or not."""
-    return style.colour(METHODS.index(name_of(label))) if name_of(label) in METHODS else style.COLOURS[-1]
+    return (
+        style.colour(METHODS.index(name_of(label)))
+        if name_of(label) in METHODS
+        else style.COLOURS[-1]
+    )
 
 
 def draw_panel(axes: Axes, name: str, table: pd.DataFrame, line: str, named: bool = True) -> None:
-    """Every run thin (but of the policy loss, which is mostly noise), their mean thick; one colour per method.
+    """Every run thin (but of the policy loss, which is mostly noise), their mean thick; one colour
+    per method.
 
     named: for the legend, with markers, as one may lie on another.
     """
     for label, method in table[table[name].notna()].groupby("method", sort=False):
-        runs, colour = [run for _, run in method.groupby("run", sort=False)], method_colour(str(label))
+        runs, colour = (
+            [run for _, run in method.groupby("run", sort=False)],
+            method_colour(str(label)),
+        )
         for run in runs if len(runs) > 1 and name != "policy_loss" else ():
-            axes.plot(run["episode"], run[name], color=colour, alpha=0.25, linewidth=0.7, linestyle=line)
+            axes.plot(
+                run["episode"], run[name], color=colour, alpha=0.25, linewidth=0.7, linestyle=line
+            )
         x, y = seed_mean(runs, name)
         seeds = f", {len(runs)} seeds" if len(runs) > 1 else ""
-        about = {"label": f"{label}{seeds}", **style.cue(colour, len(x))} if named else {"marker": style.marker(y)}
+        about = (
+            {"label": f"{label}{seeds}", **style.cue(colour, len(x))}
+            if named
+            else {"marker": style.marker(y)}
+        )
         axes.plot(x, y, color=colour, linewidth=1.6, linestyle=line, **about)
 
 
@@ -130,8 +165,12 @@ def draw(given: argparse.Namespace) -> None:
     published = pd.concat([table.iloc[:0], *map(read_csv, given.reference)])
     for _, run in table.groupby("run", sort=False):
         say(summary(run))
-    table = thinned(table, given.every).sort_values("method", key=lambda names: names.map(_rank), kind="stable")
-    published = published[published["method"].map(name_of).isin(table["method"].map(name_of))]  # what stands beside nothing
+    table = thinned(table, given.every).sort_values(
+        "method", key=lambda names: names.map(_rank), kind="stable"
+    )
+    published = published[
+        published["method"].map(name_of).isin(table["method"].map(name_of))
+    ]  # what stands beside nothing
     figure, panels = style.panels(4, (7.2, 4.8), legend=3)
     for axes, (name, (_, heading)) in zip(panels, PANELS.items(), strict=True):
         draw_panel(axes, name, table, "-")
@@ -141,7 +180,13 @@ def draw(given: argparse.Namespace) -> None:
     for line, what in (("-", "solid: here"), ("--", "dashed: published")) if len(published) else ():
         panels[-1].plot([], [], color="black", linestyle=line, label=what)
     if given.threshold is not None:
-        panels[-1].axhline(given.threshold, color="grey", linewidth=1, linestyle="-.", label=f"solved: {given.threshold:g}")
+        panels[-1].axhline(
+            given.threshold,
+            color="grey",
+            linewidth=1,
+            linestyle="-.",
+            label=f"solved: {given.threshold:g}",
+        )
     style.shared_legend(figure, panels)
     seeds = style.counted(table.groupby("method")["run"].nunique())
     thin = "thin: single seeds (not of the policy loss)"

@@ -9,37 +9,75 @@ from pathlib import Path
 import pandas as pd
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.lab.figures.csv_files import labelled, read_csv, require, require_cells, require_whole
+from lightning_rl.lab.figures.csv_files import (
+    labelled,
+    read_csv,
+    require,
+    require_cells,
+    require_whole,
+)
 from lightning_rl.lab.figures.runs import read_sources
 from lightning_rl.lab.figures.style import counted
 
 _NUMBERS = (
-    "number", "return_mean", "train_steps", "episodes", "every", "agents", "row", "column", "value", "width",
-)  # fmt: skip
+    "number",
+    "return_mean",
+    "train_steps",
+    "episodes",
+    "every",
+    "agents",
+    "row",
+    "column",
+    "value",
+    "width",
+)
 _LISTS = ("returns", "test_returns", "lows", "counts")
 _WHOLE = {"every": (1, 10**9), "row": (0, 99), "column": (0, 99)}
 """The lowest and highest whole number of a column."""
 _ABOUT = (
-    "gamename", "trained_on", "proxy", "proxy_hash", "agent", "protocol", "seed", "number", "every", "agents", "sample",
-    "component", "quantity", "row", "column", "cell", "action",
-)  # fmt: skip
+    "gamename",
+    "trained_on",
+    "proxy",
+    "proxy_hash",
+    "agent",
+    "protocol",
+    "seed",
+    "number",
+    "every",
+    "agents",
+    "sample",
+    "component",
+    "quantity",
+    "row",
+    "column",
+    "cell",
+    "action",
+)
 """The columns that say what a row is about, as far as a table has them."""
 
 
-def read_protocol(sources: Sequence[str], columns: Sequence[str], protocol: str, kind: str = "trained_on") -> pd.DataFrame:
-    """The rows of all sources with these ``columns``; ``CSV:LABEL`` says in ``kind`` what they are of.
+def read_protocol(
+    sources: Sequence[str], columns: Sequence[str], protocol: str, kind: str = "trained_on"
+) -> pd.DataFrame:
+    """The rows of all sources with these ``columns``; ``CSV:LABEL`` says in ``kind`` what they are
+    of.
 
-    A source that is no such table is named and left out. UserError where none is left, or where tasks differ.
+    A source that is no such table is named and left out. UserError where none is left, or where
+    tasks differ.
     """
 
     def read(path: Path, label: str | None) -> pd.DataFrame:
         return _read(path, label, columns, protocol, kind)
 
-    table = read_sources(sources, read, None, f"no source is a CSV of lightning-rl proxies {protocol}")
+    table = read_sources(
+        sources, read, None, f"no source is a CSV of lightning-rl proxies {protocol}"
+    )
     refuse_twice(table)
     if "proxy_hash" in table:  # proxies that are not the same may have one name
         several = table.groupby("proxy")["proxy_hash"].transform("nunique") > 1
-        table["proxy"] = table["proxy"].where(~several, table["proxy"] + " " + table["proxy_hash"].astype(str))
+        table["proxy"] = table["proxy"].where(
+            ~several, table["proxy"] + " " + table["proxy_hash"].astype(str)
+        )
     games = table["gamename"].unique()
     if len(games) > 1:
         raise UserError(f"results of {' and '.join(games)} do not share an axis; draw them apart")
@@ -47,16 +85,28 @@ def read_protocol(sources: Sequence[str], columns: Sequence[str], protocol: str,
 
 
 def refuse_twice(table: pd.DataFrame) -> None:
-    """UserError where two rows have the same key columns (``_ABOUT``): each agent may count only once."""
+    """UserError where two rows have the same key columns (``_ABOUT``): each agent may count only
+    once.
+    """
     twice = table[table.duplicated([name for name in _ABOUT if name in table])]
     if len(twice):
         row = twice.iloc[0]
         what = f"{row['agent']} on {row['proxy']} ({row['protocol']})"
-        raise UserError(f"{len(twice)} rows are there twice, the first of {what}; name each CSV once, and each row once in it")
+        raise UserError(
+            f"{len(twice)} rows are there twice, the first of {what}; name each CSV once, and each "
+            "row once in it"
+        )
 
 
-def _read(path: Path, label: str | None, columns: Sequence[str], protocol: str, kind: str) -> pd.DataFrame:
-    table = read_csv(path, [name for name in columns if name in _NUMBERS], [name for name in columns if name in _LISTS], True)
+def _read(
+    path: Path, label: str | None, columns: Sequence[str], protocol: str, kind: str
+) -> pd.DataFrame:
+    table = read_csv(
+        path,
+        [name for name in columns if name in _NUMBERS],
+        [name for name in columns if name in _LISTS],
+        True,
+    )
     require(table, columns, f"make one with lightning-rl proxies {protocol}")
     if table.empty:
         raise UserError(f"it has no whole row; make one with lightning-rl proxies {protocol}")
@@ -75,7 +125,9 @@ def numbers(cell: object) -> list[float]:
 
 
 def ordered(values: Sequence[str], first: Mapping[str, int]) -> list[str]:
-    """Distinct values in the order of ``first`` (by how they begin), the others behind as they come."""
+    """Distinct values in the order of ``first`` (by how they begin), the others behind as they
+    come.
+    """
 
     def rank(value: str) -> int:
         return next((rank for begin, rank in first.items() if value.startswith(begin)), len(first))
@@ -85,14 +137,21 @@ def ordered(values: Sequence[str], first: Mapping[str, int]) -> list[str]:
 
 def split_common(protocols: Iterable[str]) -> tuple[str, dict[str, str]]:
     """What all protocols say, and what each says of its own."""
-    words = {protocol: re.split(r", (?![^\[]*\])", protocol) for protocol in protocols}  # but for commas as of hidden=[8, 8]
+    words = {
+        protocol: re.split(r", (?![^\[]*\])", protocol) for protocol in protocols
+    }  # but for commas as of hidden=[8, 8]
     same = set.intersection(*map(set, words.values()))
-    own = {protocol: ", ".join(word for word in each if word not in same) for protocol, each in words.items()}
+    own = {
+        protocol: ", ".join(word for word in each if word not in same)
+        for protocol, each in words.items()
+    }
     return ", ".join(word for word in next(iter(words.values())) if word in same), own
 
 
 def counts_text(table: pd.DataFrame) -> str:
     """``10 agents on each of 5 proxies``, or the range where they differ."""
-    each = table.groupby(["proxy", "agent"]).size()  # their numbers begin again in each file of several
+    each = table.groupby(
+        ["proxy", "agent"]
+    ).size()  # their numbers begin again in each file of several
     agents, proxies = counted(each, "agent"), table["proxy"].nunique()
     return agents if proxies == 1 else f"{agents} on each of {proxies} proxies"

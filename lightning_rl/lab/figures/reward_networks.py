@@ -1,6 +1,8 @@
-"""Reward networks: learning curves of agents with learned rewards, a panel for each agent, beside those with the task's own.
+"""Reward networks: learning curves of agents with learned rewards, a panel for each agent, beside
+those with the task's own.
 
-In a grid world also what they pay, a triangle for each action of each cell, and how often agents are where.
+In a grid world also what they pay, a triangle for each action of each cell, and how often agents
+are where.
 """
 
 from __future__ import annotations
@@ -28,26 +30,68 @@ from lightning_rl.lab.figures.protocol_csv import numbers, ordered, read_protoco
 from lightning_rl.lab.scalars import Floats
 from lightning_rl.lab.tables import markdown
 
-CURVE_COLUMNS = ("gamename", "trained_on", "proxy", "agent", "protocol", "number", "every", "returns")
+CURVE_COLUMNS = (
+    "gamename",
+    "trained_on",
+    "proxy",
+    "agent",
+    "protocol",
+    "number",
+    "every",
+    "returns",
+)
 TITLE_WIDTH = 60  # letters above a panel
-FIRST = {"exclusive_potential": 0, "additive_potential": 1, "exclusive": 2, "additive": 3, "real": 9}
+FIRST = {
+    "exclusive_potential": 0,
+    "additive_potential": 1,
+    "exclusive": 2,
+    "additive": 3,
+    "real": 9,
+}
 _LINES = {"real": "--", "real, curious agents": ":"}
 GRID_COLUMNS = (
-    "gamename", "trained_on", "proxy", "agent", "agents", "quantity", "row", "column", "cell", "action", "value",
-)  # fmt: skip
-_BAND = f"band (from {BAND_RUNS}): 95 % interval over proxies, over agents (or groups of agents, one a seed) where there is one. "
-_DOTS = "dots: the last value of each proxy, or of each agent (or group of agents, one a seed) where there is one. "
-_CORNERS = {"right": ((1, 0), (1, 1)), "left": ((0, 0), (0, 1)), "down": ((0, 1), (1, 1)), "up": ((0, 0), (1, 0))}
-"""The side of a cell, (column, row) of its two corners, that is the base of an action's triangle; its tip is the middle."""
+    "gamename",
+    "trained_on",
+    "proxy",
+    "agent",
+    "agents",
+    "quantity",
+    "row",
+    "column",
+    "cell",
+    "action",
+    "value",
+)
+_BAND = (
+    f"band (from {BAND_RUNS}): 95 % interval over proxies, over agents (or groups of agents, "
+    "one a seed) where there is one. "
+)
+_DOTS = (
+    "dots: the last value of each proxy, or of each agent (or group of agents, one a seed) "
+    "where there is one. "
+)
+_CORNERS = {
+    "right": ((1, 0), (1, 1)),
+    "left": ((0, 0), (0, 1)),
+    "down": ((0, 1), (1, 1)),
+    "up": ((0, 0), (1, 0)),
+}
+"""The side of a cell, (column, row) of its two corners, that is the base of an action's
+triangle; its tip is the middle.
+"""
 
 
 def curve_table(agents: pd.DataFrame) -> tuple[Floats, Floats, Floats]:
     """(steps ``[K]``, curves ``[n, K]`` of the agents, curves of what intervals are drawn over).
 
-    These are means of the agents of each proxy where there are several proxies: agents with one reward are not independent.
+    These are means of the agents of each proxy where there are several proxies: agents with one
+    reward are not independent.
     """
     if agents["every"].nunique() > 1:
-        raise UserError(f"curves with values every {' and '.join(map(str, agents['every'].unique()))} steps do not share an axis")
+        raise UserError(
+            f"curves with values every {' and '.join(map(str, agents['every'].unique()))} steps do "
+            "not share an axis"
+        )
     values = [numbers(cell) for cell in agents["returns"]]
     if len({len(row) for row in values}) > 1:
         raise UserError("curves of different lengths do not share an axis; draw them apart")
@@ -67,18 +111,34 @@ def num_agents(rows: pd.DataFrame) -> int:
     return int(rows["agents"].fillna(1).sum()) if "agents" in rows else len(rows)
 
 
-def draw_curve(axes: Axes, agents: pd.DataFrame, colour: str, label: str, banded: bool = True) -> pd.DataFrame:
-    """The mean over proxies (agents where there is one) and its interval, which is drawn if ``banded``; the rows of the CSV."""
+def draw_curve(
+    axes: Axes, agents: pd.DataFrame, colour: str, label: str, banded: bool = True
+) -> pd.DataFrame:
+    """The mean over proxies (agents where there is one) and its interval, which is drawn if
+    ``banded``; the rows of the CSV.
+    """
     steps, _, units = curve_table(agents)
     mean, low, high = mean_interval(units)
     line = _LINES.get(str(agents["trained_on"].iloc[0]), "-")
-    style.banded_line(axes, steps, mean, low, high, colour, banded=banded and len(units) >= BAND_RUNS, linewidth=1.8,
-                      linestyle=line, label=label)  # fmt: skip
+    style.banded_line(
+        axes,
+        steps,
+        mean,
+        low,
+        high,
+        colour,
+        banded=banded and len(units) >= BAND_RUNS,
+        linewidth=1.8,
+        linestyle=line,
+        label=label,
+    )
     return pd.DataFrame({"env_steps": steps, "mean": mean, "low": low, "high": high})
 
 
 def draw_ends(axes: Axes, agents: pd.DataFrame, index: int) -> None:
-    """The last value of each line that the mean is of, as a dot; index: of the column of dots beside the lines' end."""
+    """The last value of each line that the mean is of, as a dot; index: of the column of dots
+    beside the lines' end.
+    """
     steps, _, units = curve_table(agents)
     place = np.full(len(units), steps[-1] * (1.02 + 0.015 * index))
     axes.plot(place, units[:, -1], ".", color=style.colour(index), markersize=5, alpha=0.7)
@@ -91,9 +151,13 @@ def first_step(steps: Floats, curve: Floats, limit: float) -> str:
 
 
 def summary_rows(table: pd.DataFrame, limit: float | None) -> list[tuple[str, ...]]:
-    """Header, and per agent and reward: first step at which the mean reaches the limit, best and last of the mean."""
+    """Header, and per agent and reward: first step at which the mean reaches the limit, best and
+    last of the mean.
+    """
     at = f"steps until {limit:g}" if limit is not None else "steps until solved"
-    rows: list[tuple[str, ...]] = [("agent", "reward", "proxies", "agents", at, "best", "at the end")]
+    rows: list[tuple[str, ...]] = [
+        ("agent", "reward", "proxies", "agents", at, "best", "at the end")
+    ]
     for (agent, protocol), part in table.groupby(["agent", "protocol"], sort=False):
         for reward in ordered(part["trained_on"], FIRST):
             agents = part[part["trained_on"] == reward]
@@ -102,7 +166,9 @@ def summary_rows(table: pd.DataFrame, limit: float | None) -> list[tuple[str, ..
             count = "-" if reward.startswith("real") else str(agents["proxy"].nunique())
             when = "" if limit is None else first_step(steps, mean, limit)
             best, last = f"{mean.max():.1f}", f"{mean[-1]:.1f}"
-            rows.append((f"{agent}, {protocol}", reward, count, str(num_agents(agents)), when, best, last))
+            rows.append(
+                (f"{agent}, {protocol}", reward, count, str(num_agents(agents)), when, best, last)
+            )
     return rows
 
 
@@ -129,7 +195,10 @@ def draw_curves(given: argparse.Namespace) -> None:
         return
     rewards = ordered(table["trained_on"], FIRST)
     agents_first = list(table["agent"].unique())  # the protocols of an agent side by side
-    kinds = sorted(table.groupby(["agent", "protocol"], sort=False), key=lambda kind: agents_first.index(kind[0][0]))
+    kinds = sorted(
+        table.groupby(["agent", "protocol"], sort=False),
+        key=lambda kind: agents_first.index(kind[0][0]),
+    )
     same, own = split_common(table["protocol"].unique())
     figure, panels = style.panels(len(kinds), (7.0, 4.6), legend=2, sharey="row")
     rows = []
@@ -137,38 +206,57 @@ def draw_curves(given: argparse.Namespace) -> None:
         for index, reward in enumerate(rewards):
             agents = part[part["trained_on"] == reward]
             if len(agents):
-                lines = draw_curve(axes, agents, style.colour(index), in_words(reward), len(rewards) <= TOGETHER)
+                lines = draw_curve(
+                    axes, agents, style.colour(index), in_words(reward), len(rewards) <= TOGETHER
+                )
                 rows.append(lines.assign(agent=agent, protocol=protocol, reward=reward))
                 if len(rewards) > TOGETHER:
                     draw_ends(axes, agents, index)
         if limit is not None:
-            axes.axhline(limit, color="grey", linewidth=1, linestyle="-.", label=f"solved: {limit:g}")
+            axes.axhline(
+                limit, color="grey", linewidth=1, linestyle="-.", label=f"solved: {limit:g}"
+            )
         axes.set(xlabel="training steps", ylabel="return of a greedy real episode")
-        axes.set_title(style.even_lines(f"{agent} ({own[protocol]})".removesuffix(" ()"), TITLE_WIDTH), fontsize=10)
+        axes.set_title(
+            style.even_lines(f"{agent} ({own[protocol]})".removesuffix(" ()"), TITLE_WIDTH),
+            fontsize=10,
+        )
         style.big_numbers(axes.xaxis)
     for axes in panels if given.low is not None else ():
         axes.set_ylim(bottom=given.low)
     style.shared_legend(figure, panels, first=list(map(in_words, rewards)), title="reward")
     style.describe(
-        figure, given.title or f"Agents with learned rewards on {game}",
+        figure,
+        given.title or f"Agents with learned rewards on {game}",
         f"Mean over agents; {_BAND if len(rewards) <= TOGETHER else _DOTS}"
         f"{lines_text(table, rewards)}" + (f"; protocol: {same}." if same else "."),
-    )  # fmt: skip
+    )
     style.save(figure, given.out, pd.concat(rows, ignore_index=True).assign(gamename=game))
 
 
 def read_cells(sources: Sequence[str]) -> pd.DataFrame:
-    """Rewards and visits of all sources; UserError where one of the two is missing, or an action is unknown."""
+    """Rewards and visits of all sources; UserError where one of the two is missing, or an action
+    is unknown.
+    """
     table = read_protocol(sources, GRID_COLUMNS, "grid-rewards")
     for quantity in ("reward", "visits"):
         if not (table["quantity"] == quantity).any():
-            raise UserError(f"the sources have no row of quantity {quantity}; make one with lightning-rl proxies grid-rewards")
-    require_cells(table[table["quantity"] == "reward"], "action", MOVES.__contains__, f"one of: {', '.join(MOVES)}")
+            raise UserError(
+                f"the sources have no row of quantity {quantity}; make one with lightning-rl "
+                "proxies grid-rewards"
+            )
+    require_cells(
+        table[table["quantity"] == "reward"],
+        "action",
+        MOVES.__contains__,
+        f"one of: {', '.join(MOVES)}",
+    )
     return table
 
 
 def mean_values(table: pd.DataFrame) -> pd.DataFrame:
-    """trained_on, agent, agents, quantity, row, column, cell, action, value, proxies: means over ``proxies`` reward networks.
+    """trained_on, agent, agents, quantity, row, column, cell, action, value, proxies: means over
+    ``proxies`` reward networks.
 
     Visits are shares of all of the kind. A kind may be such means already, of the CSV of a figure.
     """
@@ -176,8 +264,13 @@ def mean_values(table: pd.DataFrame) -> pd.DataFrame:
     proxies = table["proxies"].fillna(1) if "proxies" in table else 1
     table = table.assign(action=table["action"].fillna(""), proxies=proxies)
     if (table[table.duplicated(keys, keep=False)]["proxies"] > 1).any():
-        raise UserError("means over reward networks cannot be joined with others of their kind; name one source of each kind")
-    means = table.groupby(keys, sort=False, as_index=False).agg(value=("value", "mean"), proxies=("proxies", "sum"))
+        raise UserError(
+            "means over reward networks cannot be joined with others of their kind; name one "
+            "source of each kind"
+        )
+    means = table.groupby(keys, sort=False, as_index=False).agg(
+        value=("value", "mean"), proxies=("proxies", "sum")
+    )
     visits = means["quantity"] == "visits"
     total = means[visits].groupby("trained_on")["value"].transform("sum")
     means.loc[visits, "value"] /= total.clip(lower=1e-12)
@@ -186,7 +279,9 @@ def mean_values(table: pd.DataFrame) -> pd.DataFrame:
 
 def steps_into_holes(cells: pd.DataFrame) -> pd.Series:
     """Which actions lead to a hole: their real cost would hide all other differences."""
-    letters = cells.drop_duplicates(["row", "column"]).set_index(["row", "column"])["cell"].to_dict()
+    letters = (
+        cells.drop_duplicates(["row", "column"]).set_index(["row", "column"])["cell"].to_dict()
+    )
 
     def into_hole(step: pd.Series) -> bool:
         down, right = MOVES[step["action"]]
@@ -204,10 +299,20 @@ def draw_board(axes: Axes, cells: pd.DataFrame, title: str) -> None:
         if place["cell"] in "O#GS":  # hole, wall, goal, start
             dark = place["cell"] in "O#"
             if dark:
-                axes.add_patch(Rectangle((place["column"], place["row"]), 1, 1, color="#555555", zorder=3))
-            axes.annotate(place["cell"], (place["column"] + 0.5, place["row"] + 0.5), ha="center", va="center", zorder=4,
-                          fontsize=9, fontweight="bold", color="white" if dark else "black",
-                          path_effects=[] if dark else style.outlined(3))  # fmt: skip
+                axes.add_patch(
+                    Rectangle((place["column"], place["row"]), 1, 1, color="#555555", zorder=3)
+                )
+            axes.annotate(
+                place["cell"],
+                (place["column"] + 0.5, place["row"] + 0.5),
+                ha="center",
+                va="center",
+                zorder=4,
+                fontsize=9,
+                fontweight="bold",
+                color="white" if dark else "black",
+                path_effects=[] if dark else style.outlined(3),
+            )
 
 
 def paid_cells(cells: pd.DataFrame) -> pd.DataFrame:
@@ -216,14 +321,17 @@ def paid_cells(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def reward_scale(cells: pd.DataFrame) -> Normalize:
-    """From the lowest to the highest reward but for steps into holes: one scale, so that boards can be compared."""
+    """From the lowest to the highest reward but for steps into holes: one scale, so that boards
+    can be compared.
+    """
     paid = paid_cells(cells)
     usual = paid[~steps_into_holes(cells).loc[paid.index]]["value"]
     return Normalize(usual.min(), usual.max())
 
 
 def shown_rewards(cells: pd.DataFrame, above: float | None, each: bool) -> pd.DataFrame:
-    """Rewards above a limit alone; each: those of a kind scaled from 0, its lowest, to 1, its highest: the paper's Figure 10.
+    """Rewards above a limit alone; each: those of a kind scaled from 0, its lowest, to 1, its
+    highest: the paper's Figure 10.
 
     Its simplified variant has a limit of -50: the steps into the cliff are left out.
     """
@@ -231,7 +339,9 @@ def shown_rewards(cells: pd.DataFrame, above: float | None, each: bool) -> pd.Da
     if above is not None:
         highest, paid = paid["value"].max(), paid[paid["value"] > above]
         if paid.empty:
-            raise UserError(f"--above {above:g}: the highest reward is {highest:g}; use a lower limit")
+            raise UserError(
+                f"--above {above:g}: the highest reward is {highest:g}; use a lower limit"
+            )
     if not each:
         return paid
     by_kind = paid.groupby("trained_on")["value"]
@@ -239,14 +349,18 @@ def shown_rewards(cells: pd.DataFrame, above: float | None, each: bool) -> pd.Da
     return paid.assign(value=(paid["value"] - low) / (high - low).clip(lower=1e-12))
 
 
-def draw_rewards(axes: Axes, cells: pd.DataFrame, paid: pd.DataFrame, scale: Normalize, title: str) -> PolyCollection:
+def draw_rewards(
+    axes: Axes, cells: pd.DataFrame, paid: pd.DataFrame, scale: Normalize, title: str
+) -> PolyCollection:
     """A triangle for each action of each cell that is paid."""
     draw_board(axes, cells, title)
     shapes = []
     for row, column, action in zip(paid["row"], paid["column"], paid["action"], strict=True):
         side = [(column + dx, row + dy) for dx, dy in _CORNERS[action]]
         shapes.append([*side, (column + 0.5, row + 0.5)])
-    triangles = PolyCollection(shapes, cmap="viridis", norm=scale, edgecolors="white", linewidths=0.4)
+    triangles = PolyCollection(
+        shapes, cmap="viridis", norm=scale, edgecolors="white", linewidths=0.4
+    )
     triangles.set_array(paid["value"].to_numpy(float))
     axes.add_collection(triangles)
     return triangles
@@ -255,8 +369,13 @@ def draw_rewards(axes: Axes, cells: pd.DataFrame, paid: pd.DataFrame, scale: Nor
 def draw_visits(axes: Axes, cells: pd.DataFrame, most: float, title: str) -> PolyCollection:
     """A square for each cell, the darker the more visits; most: on any board."""
     draw_board(axes, cells, title)
-    squares = [[(c, r), (c + 1, r), (c + 1, r + 1), (c, r + 1)] for r, c in zip(cells["row"], cells["column"], strict=True)]
-    shades = PolyCollection(squares, cmap="Blues", norm=Normalize(0, most), edgecolors="#DDDDDD", linewidths=0.4)
+    squares = [
+        [(c, r), (c + 1, r), (c + 1, r + 1), (c, r + 1)]
+        for r, c in zip(cells["row"], cells["column"], strict=True)
+    ]
+    shades = PolyCollection(
+        squares, cmap="Blues", norm=Normalize(0, most), edgecolors="#DDDDDD", linewidths=0.4
+    )
     shades.set_array(cells["value"].to_numpy(float))
     axes.add_collection(shades)
     return shades
@@ -272,7 +391,9 @@ def draw_grid(given: argparse.Namespace) -> None:
     rows = -(-len(kinds) // 2) if given.each else len(kinds)
     size = (2 * each, (each * height / width * 0.8 + 0.5) * rows + 0.9)
     figure, grid = plt.subplots(rows, 2, figsize=size, squeeze=False)
-    lefts, rights = (list(grid.flat), []) if given.each else (list(grid[:, 0]), list(grid[:, 1]))  # as the paper: no visits
+    lefts, rights = (
+        (list(grid.flat), []) if given.each else (list(grid[:, 0]), list(grid[:, 1]))
+    )  # as the paper: no visits
     for axes in lefts[len(kinds) :]:
         axes.remove()
     lefts = lefts[: len(kinds)]
@@ -281,12 +402,19 @@ def draw_grid(given: argparse.Namespace) -> None:
     paid = shown_rewards(rewards, given.above, given.each)
     for left, kind in zip(lefts, kinds, strict=True):
         of_kind = rewards[rewards["trained_on"] == kind]
-        triangles = draw_rewards(left, of_kind, paid[paid["trained_on"] == kind], scale, f"{in_words(kind)}: reward")
+        triangles = draw_rewards(
+            left, of_kind, paid[paid["trained_on"] == kind], scale, f"{in_words(kind)}: reward"
+        )
     for right, kind in zip(rights, kinds, strict=False):
         title = f"{in_words(kind)}: where {first['agent']} agents are"
         squares = draw_visits(right, visits[visits["trained_on"] == kind], most, title)
-    figure.colorbar(triangles, ax=lefts, shrink=0.5, extend="neither" if given.each else "min",
-                    label="reward of the action" + ", lowest to highest" * given.each)  # fmt: skip
+    figure.colorbar(
+        triangles,
+        ax=lefts,
+        shrink=0.5,
+        extend="neither" if given.each else "min",
+        label="reward of the action" + ", lowest to highest" * given.each,
+    )
     if rights:
         figure.colorbar(squares, ax=rights, label="share of visits", shrink=0.5)
     count = means.groupby("trained_on")["proxies"].max()
@@ -294,8 +422,11 @@ def draw_grid(given: argparse.Namespace) -> None:
     holes = "" if given.each else "; steps into a hole (O) may lie below the colours' range"
     left_out = "" if given.above is None else f"; rewards of {given.above:g} and less are left out"
     style.describe(
-        figure, given.title or f"Learned rewards on {first['gamename']}",
-        f"Mean over reward networks ({proxies}). A triangle is the action towards its side{holes}{left_out}. "
-        + f"Visits: one greedy episode of each of {int(first['agents'])} agents per network." * bool(rights),
-    )  # fmt: skip
+        figure,
+        given.title or f"Learned rewards on {first['gamename']}",
+        f"Mean over reward networks ({proxies}). A triangle is the action towards its "
+        f"side{holes}{left_out}. "
+        + f"Visits: one greedy episode of each of {int(first['agents'])} agents per network."
+        * bool(rights),
+    )
     style.save(figure, given.out, means.assign(gamename=first["gamename"], proxy="mean"))

@@ -23,10 +23,27 @@ from lightning_rl.core.lines import say
 from lightning_rl.core.yaml_files import read_yaml
 from lightning_rl.lab.figures import csv_files
 from lightning_rl.lab.figures.registry import AXES
-from lightning_rl.lab.scalars import Curve, Floats, Skip, attempt, natural_order, print_skipped, read_scalar, scalar_names
+from lightning_rl.lab.scalars import (
+    Curve,
+    Floats,
+    Skip,
+    attempt,
+    natural_order,
+    print_skipped,
+    read_scalar,
+    scalar_names,
+)
 
 IDENTITY = ("gamename", "exp_name", "implementation", "seed")
-BUDGET = ("max_epochs", "max_env_steps", "max_episodes", "eval_interval", "eval_episodes", "checkpoint_interval", "chunk_size")
+BUDGET = (
+    "max_epochs",
+    "max_env_steps",
+    "max_episodes",
+    "eval_interval",
+    "eval_episodes",
+    "checkpoint_interval",
+    "chunk_size",
+)
 """Keys that say how long a run is and how often it is evaluated or saved, not what is trained."""
 
 AGGREGATES = ("mean", "iqm", "low", "high", "reference")
@@ -37,31 +54,43 @@ COUNTED_BY = {"episodes": "time/episodes", "updates": "time/num_updates"}
 """The scalar that counts an axis, where not every event carries it."""
 
 SPEED = "time/env_steps_per_second"
-"""Has a value after every epoch; 0 where it took no steps of an environment, and is logged over what it did instead."""
+"""Has a value after every epoch; 0 where it took no steps of an environment, and is logged over
+what it did instead.
+"""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run directory. about: gamename, exp_name, implementation, seed, preset and every key of its config."""
+    """A run directory. about: gamename, exp_name, implementation, seed, preset and every key of
+    its config.
+    """
 
     path: Path
     about: Mapping[str, Any]
 
     def key(self, name: str) -> Any:
         if name not in self.about:
-            raise UserError(f"'{self.path}' has no key '{name}' in its config.yaml; {did_you_mean(name, self.about, 'it has')}")
+            raise UserError(
+                f"'{self.path}' has no key '{name}' in its config.yaml; "
+                f"{did_you_mean(name, self.about, 'it has')}"
+            )
         return self.about[name]
 
 
 def open_run(path: Path) -> Run:
     """The run at ``path``; UserError if there is none, or its config.yaml is damaged."""
     if not is_run(path):
-        raise UserError(f"'{path}' is no run directory: it has neither a config.yaml nor a logger/ folder; name a seed_N folder")
+        raise UserError(
+            f"'{path}' is no run directory: it has neither a config.yaml nor a logger/ folder; "
+            "name a seed_N folder"
+        )
     if not is_text(str(path)):
         raise UserError("its path holds bytes that are no text; rename the folder")
     parts = ("", "", "", *path.resolve().parts)[-4:]
     seed = re.fullmatch(r"seed_(\d+)", parts[3])
-    about: dict[str, Any] = dict(zip(IDENTITY, (*parts[:3], int(seed[1]) if seed else parts[3]), strict=True))
+    about: dict[str, Any] = dict(
+        zip(IDENTITY, (*parts[:3], int(seed[1]) if seed else parts[3]), strict=True)
+    )
     config = path / "config.yaml"
     if config.is_file():
         try:
@@ -82,21 +111,27 @@ def is_run(path: Path) -> bool:
 
 
 def find_runs(sources: Sequence[Path], skip: Skip = print_skipped) -> list[Run]:
-    """All runs at or below the folders, in the order of their names; UserError where none is, or a folder is not there.
+    """All runs at or below the folders, in the order of their names; UserError where none is, or a
+    folder is not there.
 
     The trials of a search are found in its own folder, ``tune``, and left out of those above it.
     """
     found, empty = [], []
     for source in sources:
         if not source.exists():
-            raise UserError(f"'{source}' does not exist; give a run directory, or a folder above some")
+            raise UserError(
+                f"'{source}' does not exist; give a run directory, or a folder above some"
+            )
         paths = list(_run_folders(source))
         if not paths:
             empty.append(source)
         for path in paths:
             found += attempt(path, open_run, path, skip=skip)
     if not found:
-        raise UserError(f"no run at or below {', '.join(map(str, sources))}; name a folder above some, e.g. exp_dir")
+        raise UserError(
+            f"no run at or below {', '.join(map(str, sources))}; name a folder above some, e.g. "
+            "exp_dir"
+        )
     for source in empty:
         skip(source, "there is no run at or below it")
     return found
@@ -123,7 +158,9 @@ def on_axis(run_dir: Path, curve: Curve, axis: str) -> Floats:
 
 
 def unit_of(run_dir: Path, axis: str) -> str:
-    """What an axis counts in a run: the updates of a search are its generations, and what takes no steps counts these instead."""
+    """What an axis counts in a run: the updates of a search are its generations, and what takes
+    no steps counts these instead.
+    """
     names = scalar_names(run_dir)
     search = "es/fitness_mean" in names
     updates = "generations" if search else AXES["updates"]
@@ -138,12 +175,17 @@ def unit_of(run_dir: Path, axis: str) -> str:
 
 
 def read_table(
-    sources: Sequence[str], tag: str, axis: str = "env_steps", keys: Sequence[str] = (), skip: Skip = print_skipped
+    sources: Sequence[str],
+    tag: str,
+    axis: str = "env_steps",
+    keys: Sequence[str] = (),
+    skip: Skip = print_skipped,
 ) -> pd.DataFrame:
-    """The values of a scalar, of all runs in the sources (see ``read_sources``); axis: what they are over, one of ``AXES``.
+    """The values of a scalar, of all runs in the sources (see ``read_sources``); axis: what they
+    are over, one of ``AXES``.
 
-    One row per value: gamename, exp_name, implementation, seed, ``keys`` of the configs, run, config (its text), ``axis``, its
-    unit, value.
+    One row per value: gamename, exp_name, implementation, seed, ``keys`` of the configs, run,
+    config (its text), ``axis``, its unit, value.
     """
     table = read_sources(
         sources,
@@ -166,8 +208,9 @@ def read_sources(
 ) -> pd.DataFrame:
     """One table of all sources: CSVs (``CSV:LABEL``), run directories, and folders above them.
 
-    What cannot be read is named and left out; where nothing is left, a UserError says ``nothing``. read_csv: the table of a path
-    and its label; read_run: that of a run directory, None where every source is a CSV; keys: of ``--group``, which runs have.
+    What cannot be read is named and left out; where nothing is left, a UserError says ``nothing``.
+    read_csv: the table of a path and its label; read_run: that of a run directory, None where every
+    source is a CSV; keys: of ``--group``, which runs have.
     """
     tables, known = [], dict[str, None]()
     for source in sources:
@@ -191,13 +234,17 @@ def read_sources(
 def require_key(key: str, known: Collection[str]) -> None:
     """UserError for a key of ``--group`` that no source has."""
     if key not in known:
-        raise UserError(f"--group {key}: no source has that key; {did_you_mean(key, known, 'they have')}")
+        raise UserError(
+            f"--group {key}: no source has that key; {did_you_mean(key, known, 'they have')}"
+        )
 
 
 def _run_table(run: Run, tag: str, axis: str, keys: Sequence[str]) -> pd.DataFrame:
     curve = read_scalar(run.path, tag)
     about = {name: str(run.key(name)) for name in dict.fromkeys((*IDENTITY, *keys))}
-    config = {key: value for key, value in run.about.items() if key not in (*IDENTITY, "preset", *BUDGET)}
+    config = {
+        key: value for key, value in run.about.items() if key not in (*IDENTITY, "preset", *BUDGET)
+    }
     about |= {"run": str(run.path), "config": str(config), "unit": unit_of(run.path, axis)}
     return pd.DataFrame({**about, axis: on_axis(run.path, curve, axis), "value": curve.value})
 
@@ -209,18 +256,26 @@ def split_label(source: str) -> tuple[Path, str | None]:
 
 
 def read_results(path: Path, label: str | None, tag: str, axis: str) -> pd.DataFrame:
-    """The single runs in a results CSV, one that a figure has written or any with columns ``axis`` and ``value``.
+    """The single runs in a results CSV, one that a figure has written or any with columns ``axis``
+    and ``value``.
 
-    The method is in ``implementation``, ``group`` or ``method``, or the file's name; the value may be in a column called ``tag``.
+    The method is in ``implementation``, ``group`` or ``method``, or the file's name; the value may
+    be in a column called ``tag``.
     """
     table = csv_files.read_csv(path, whole_rows=True)
     table = table[_of_single_runs(table)]
     runs = pd.DataFrame(index=table.index)
     for name in ("gamename", "exp_name"):
         runs[name] = table[name].fillna("").astype(str) if name in table else ""
-    methods = [table[name].astype(str) for name in ("implementation", "group", "method") if name in table]
+    methods = [
+        table[name].astype(str) for name in ("implementation", "group", "method") if name in table
+    ]
     runs["implementation"] = label or (methods[0] if methods else path.stem)
-    seeds = table["seed"] if "seed" in table else table.get("run", pd.Series("0", table.index)).astype(str)
+    seeds = (
+        table["seed"]
+        if "seed" in table
+        else table.get("run", pd.Series("0", table.index)).astype(str)
+    )
     runs["seed"] = seeds.astype(str).str.removeprefix("seed_")
     runs[axis] = _number_column(path, table, (axis, axis.removesuffix("s")))
     runs["value"] = _number_column(path, table, ("value", tag, tag.rpartition("/")[2]))
@@ -239,13 +294,19 @@ def _number_column(path: Path, table: pd.DataFrame, names: Sequence[str]) -> pd.
     present = [name for name in names if name in table]
     if not present:
         columns = did_you_mean(names[-1], map(str, table.columns), "its columns")
-        raise UserError(f"it lacks a column {' or '.join(map(repr, dict.fromkeys(names)))}; {columns}")
+        raise UserError(
+            f"it lacks a column {' or '.join(map(repr, dict.fromkeys(names)))}; {columns}"
+        )
     given = table[present[0]]
     numbers = pd.to_numeric(given, errors="coerce")
     numbers = numbers.where(numbers.abs() <= LARGEST_NUMBER)
     bad = table.index[given.notna() & numbers.isna()]
     if len(bad):
-        print_skipped(path, f"{len(bad)} rows, the first is row {bad[0] + 1}, have no finite number there; the others count")
+        print_skipped(
+            path,
+            f"{len(bad)} rows, the first is row {bad[0] + 1}, have no finite number there; the "
+            "others count",
+        )
     return numbers
 
 
@@ -259,7 +320,8 @@ def _of_single_runs(table: pd.DataFrame) -> pd.Series:
 
 
 def require_one_run_per_seed(table: pd.DataFrame, groups: Sequence[str]) -> None:
-    """UserError where a group holds two runs of one seed: a mean over them would not be one over seeds.
+    """UserError where a group holds two runs of one seed: a mean over them would not be one over
+    seeds.
 
     A line where the runs of a group differ in more than their seed.
     """
@@ -267,9 +329,17 @@ def require_one_run_per_seed(table: pd.DataFrame, groups: Sequence[str]) -> None
     twice = runs[runs.duplicated([*groups, "seed"], keep=False)]
     if not twice.empty:
         first = twice.iloc[0]
-        a, b = twice["run"][(twice[[*groups, "seed"]] == first[[*groups, "seed"]]).all(axis=1)].iloc[:2]
-        raise UserError(f"'{a}' and '{b}' are of one seed and one group; tell them apart with --group exp_name (or a config key)")
+        a, b = twice["run"][
+            (twice[[*groups, "seed"]] == first[[*groups, "seed"]]).all(axis=1)
+        ].iloc[:2]
+        raise UserError(
+            f"'{a}' and '{b}' are of one seed and one group; tell them apart with --group exp_name "
+            "(or a config key)"
+        )
     for names, group in runs.groupby(list(groups), sort=False) if "config" in runs else ():
         if group["config"].nunique() > 1:
             where = ", ".join(str(name) for name in names if name)
-            say(f"note: the runs of {where} differ in their configs; --group KEY tells them apart", error=True)
+            say(
+                f"note: the runs of {where} differ in their configs; --group KEY tells them apart",
+                error=True,
+            )

@@ -1,7 +1,8 @@
-"""One number per run, four ways: final, best, area under the curve, steps to a threshold; a table of them.
+"""One number per run, four ways: final, best, area under the curve, steps to a threshold; a table
+of them.
 
-Beside that table, the performance profile (Agarwal et al. 2021, arXiv 2108.13264): for every score, the share of runs above it;
-and what the curves say at chosen points.
+Beside that table, the performance profile (Agarwal et al. 2021, arXiv 2108.13264): for every score,
+the share of runs above it; and what the curves say at chosen points.
 """
 
 from __future__ import annotations
@@ -30,8 +31,10 @@ FINAL_SHARE = 0.1
 def run_scores(group: Group, threshold: float | None) -> pd.DataFrame:
     """Columns run, final, best, area, to_threshold, reached; one row per run.
 
-    final: mean of the last tenth of the curve; best: of its bins; area: under the curve, by its length, so in units of return;
-    to_threshold: end of the first bin at or above the threshold, nan where there is none (reached 0).
+    final: mean of the last tenth of the curve; best: of its bins; area: under the curve, by its
+    length, so in units of return;
+    to_threshold: end of the first bin at or above the threshold, nan where there is none (reached
+    0).
     """
     rows = []
     for seed, values in zip(group.seeds, group.values, strict=True):
@@ -39,21 +42,33 @@ def run_scores(group: Group, threshold: float | None) -> pd.DataFrame:
         x, y = group.x[present], values[present]
         if y.size:
             last = max(1, round(FINAL_SHARE * y.size))
-            row = {"run": f"seed_{seed}", "final": y[-last:].mean(), "best": y.max(), "area": y.mean()}
+            row = {
+                "run": f"seed_{seed}",
+                "final": y[-last:].mean(),
+                "best": y.max(),
+                "area": y.mean(),
+            }
             reached = x[y >= (np.inf if threshold is None else threshold)]
             row |= {"to_threshold": reached[0] if reached.size else np.nan}
-            rows.append({**row, "reached": np.nan if threshold is None else float(reached.size > 0)})
+            rows.append(
+                {**row, "reached": np.nan if threshold is None else float(reached.size > 0)}
+            )
     return pd.DataFrame(rows)
 
 
 def group_scores(runs: pd.DataFrame) -> pd.DataFrame:
-    """Rows mean, iqm (of ten runs or more), low and high (95 % interval of the mean) over the runs of ``run_scores``.
+    """Rows mean, iqm (of ten runs or more), low and high (95 % interval of the mean) over the runs
+    of ``run_scores``.
 
     to_threshold has a mean only if every run reached it: a mean over those that did would flatter.
     """
     values = runs[list(SCORES)].to_numpy(float)
     mean, low, high = mean_interval(values)
-    iqm = interquartile_mean(values, axis=0) if len(values) >= IQM_RUNS else np.full_like(mean, np.nan)
+    iqm = (
+        interquartile_mean(values, axis=0)
+        if len(values) >= IQM_RUNS
+        else np.full_like(mean, np.nan)
+    )
     table = pd.DataFrame([mean, iqm, low, high], columns=list(SCORES))
     table.insert(0, "run", ["mean", "iqm", "low", "high"])
     table.loc[0, "to_threshold"] = runs["to_threshold"].mean(skipna=False)
@@ -76,18 +91,33 @@ def score_table(games: dict[str, list[Group]], threshold: float | None) -> pd.Da
         for group in groups:
             runs = run_scores(group, limit)
             part = pd.concat([runs, group_scores(runs)], ignore_index=True)
-            parts.append(part.assign(gamename=game, group=group.label, threshold=np.nan if limit is None else limit))
+            parts.append(
+                part.assign(
+                    gamename=game, group=group.label, threshold=np.nan if limit is None else limit
+                )
+            )
     table = pd.concat(parts, ignore_index=True)
     first = ["gamename", "group", "threshold"]
     return table[[*first, *table.columns.drop(first)]]
 
 
 def summary_rows(table: pd.DataFrame, unit: str) -> list[tuple[str, ...]]:
-    """Header and one row per group, for people: mean and its 95 % interval. Columns without any value are left out.
+    """Header and one row per group, for people: mean and its 95 % interval. Columns without any
+    value are left out.
 
     unit: what the x axis counts.
     """
-    rows = [("environment", "group", "seeds", "final", "best", "area under curve", f"{unit} to threshold")]
+    rows = [
+        (
+            "environment",
+            "group",
+            "seeds",
+            "final",
+            "best",
+            "area under curve",
+            f"{unit} to threshold",
+        )
+    ]
     for (game, label), group in table.groupby(["gamename", "group"], sort=False):
         at = group.set_index("run")
         seeds = str(at.index.str.startswith("seed_").sum())
@@ -103,23 +133,45 @@ def _to_threshold(at: pd.DataFrame) -> str:
         return ""
     when = float(at.loc["mean", "to_threshold"])
     exact = ",.0f" if when >= 100 else ".3g"
-    return f"{when:{exact}} to {limit:g}" if not np.isnan(when) else f"{share:.0%} of seeds reach {limit:g}"
+    return (
+        f"{when:{exact}} to {limit:g}"
+        if not np.isnan(when)
+        else f"{share:.0%} of seeds reach {limit:g}"
+    )
 
 
 def show_scores(given: argparse.Namespace) -> None:
     """Prints the table, and writes OUT-scores.csv without ``--markdown``."""
     games, width = read_groups(given)
-    table, unit = score_table(games, given.threshold), units_text(group.unit for groups in games.values() for group in groups)
-    title = given.title or f"{LABELS.get(given.tag, given.tag)}: mean over seeds and its 95 % interval"
+    table, unit = (
+        score_table(games, given.threshold),
+        units_text(group.unit for groups in games.values() for group in groups),
+    )
+    title = (
+        given.title or f"{LABELS.get(given.tag, given.tag)}: mean over seeds and its 95 % interval"
+    )
     caption = f"bins of {width:,.6g}; final: mean of the last tenth of a run"
-    ends = [group.x[np.isfinite(run)][-1] for groups in games.values() for group in groups for run in group.values]
+    ends = [
+        group.x[np.isfinite(run)][-1]
+        for groups in games.values()
+        for group in groups
+        for run in group.values
+    ]
     if min(ends) < FAR * max(ends):
-        caption += f"; runs have {min(ends):,.6g} to {max(ends):,.6g} {unit}, each counts as far as it goes"
+        caption += (
+            f"; runs have {min(ends):,.6g} to {max(ends):,.6g} {unit}, each counts as far "
+            "as it goes"
+        )
     _show(given, "scores", table, summary_rows(table, unit), title, caption)
 
 
 def _show(
-    given: argparse.Namespace, name: str, table: pd.DataFrame, rows: Sequence[Sequence[str]], title: str, caption: str
+    given: argparse.Namespace,
+    name: str,
+    table: pd.DataFrame,
+    rows: Sequence[Sequence[str]],
+    title: str,
+    caption: str,
 ) -> None:
     """Prints ``rows``, and writes ``table`` as OUT-name.csv, or prints them as Markdown alone."""
     if given.markdown:
@@ -130,7 +182,9 @@ def _show(
 
 
 def profiles(game: str, groups: Sequence[Group], score: str) -> pd.DataFrame:
-    """gamename, group, threshold, share of runs above it, and the 95 % interval of that share (low, high)."""
+    """gamename, group, threshold, share of runs above it, and the 95 % interval of that share
+    (low, high).
+    """
     scores = {group.label: run_scores(group, None)[score].to_numpy(float) for group in groups}
     everything = np.concatenate(list(scores.values()))
     margin = 0.05 * (np.ptp(everything) or 1.0)
@@ -147,14 +201,30 @@ def draw_profile(given: argparse.Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv."""
     games, _ = read_groups(given)
     figure, panels = style.panels(len(games))
-    table = pd.concat([profiles(game, groups, given.score) for game, groups in games.items()], ignore_index=True)
+    table = pd.concat(
+        [profiles(game, groups, given.score) for game, groups in games.items()], ignore_index=True
+    )
     for axes, (game, groups) in zip(panels, games.items(), strict=True):
         for index, group in enumerate(groups):
             line = table[(table["gamename"] == game) & (table["group"] == group.label)]
             x, share, low, high = (line[name] for name in ("threshold", "share", "low", "high"))
             label = f"{group.label}, {style.counted([len(group.seeds)])}"
-            style.banded_line(axes, x, share, low, high, style.colour(index), step="post", linewidth=1.8, label=label)
-        axes.set(xlabel=f"{given.score}: {LABELS.get(given.tag, given.tag)}", ylabel="share of runs above", ylim=(-0.03, 1.03))
+            style.banded_line(
+                axes,
+                x,
+                share,
+                low,
+                high,
+                style.colour(index),
+                step="post",
+                linewidth=1.8,
+                label=label,
+            )
+        axes.set(
+            xlabel=f"{given.score}: {LABELS.get(given.tag, given.tag)}",
+            ylabel="share of runs above",
+            ylim=(-0.03, 1.03),
+        )
         axes.set_title(game if len(games) > 1 or not given.title else "")
         axes.legend(loc="best")
     seeds = style.counted(len(group.seeds) for groups in games.values() for group in groups)
@@ -168,11 +238,18 @@ def near(x: Floats, value: Floats, mark: float, window: float) -> float:
     return float(value[inside].mean()) if inside.any() else float("nan")
 
 
-def mark_table(table: pd.DataFrame, axis: str, marks: Sequence[float], window: float) -> pd.DataFrame:
-    """gamename, group, seeds, ``axis``, value, low, high: mean over runs at each mark; nan where a run does not reach it."""
+def mark_table(
+    table: pd.DataFrame, axis: str, marks: Sequence[float], window: float
+) -> pd.DataFrame:
+    """gamename, group, seeds, ``axis``, value, low, high: mean over runs at each mark; nan where
+    a run does not reach it.
+    """
     rows = []
     for (game, label), group in table.groupby(["gamename", "group"], sort=False):
-        runs = [(run[axis].to_numpy(), run["value"].to_numpy()) for _, run in group.groupby("run", sort=False)]
+        runs = [
+            (run[axis].to_numpy(), run["value"].to_numpy())
+            for _, run in group.groupby("run", sort=False)
+        ]
         values = np.array([[near(*run, mark, window) for mark in marks] for run in runs])
         for mark, *numbers in zip(marks, *mean_interval(values), strict=True):
             rows.append((game, label, len(runs), mark, *map(float, numbers)))
@@ -180,13 +257,22 @@ def mark_table(table: pd.DataFrame, axis: str, marks: Sequence[float], window: f
 
 
 def mark_rows(
-    table: pd.DataFrame, references: Sequence[Reference], unit: str, marks: Sequence[float], window: float
+    table: pd.DataFrame,
+    references: Sequence[Reference],
+    unit: str,
+    marks: Sequence[float],
+    window: float,
 ) -> list[list[str]]:
     """Header, a row per group, a row per published curve. unit: what the x axis counts."""
     rows = [[unit, *(f"{mark / 1e6:g}M" if mark >= 1e6 else f"{mark:,.6g}" for mark in marks)]]
     for (game, label), group in table.groupby(["gamename", "group"], sort=False):
         name = ", ".join(filter(None, (str(label), str(game), style.counted(group["seeds"]))))
-        rows.append([name, *(_cell(*row) for row in group[["value", "low", "high"]].itertuples(index=False))])
+        rows.append(
+            [
+                name,
+                *(_cell(*row) for row in group[["value", "low", "high"]].itertuples(index=False)),
+            ]
+        )
     for reference in references:
         cells = [reference.near(mark, window) for mark in marks]
         rows.append([reference.label, *("< " * below + _cell(value) for value, below in cells)])

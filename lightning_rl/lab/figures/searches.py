@@ -1,4 +1,6 @@
-"""Searches for proxies: fitness and share of runs solved over generations; step sizes and score transforms against success."""
+"""Searches for proxies: fitness and share of runs solved over generations; step sizes and score
+transforms against success.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,13 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import GENERATIONS
 from lightning_rl.functional.intervals import share_interval
 from lightning_rl.lab.figures import style
-from lightning_rl.lab.figures.csv_files import filled, read_csv, require, require_cells, require_whole
+from lightning_rl.lab.figures.csv_files import (
+    filled,
+    read_csv,
+    require,
+    require_cells,
+    require_whole,
+)
 from lightning_rl.lab.figures.groups import label_groups
 from lightning_rl.lab.figures.runs import IDENTITY, Run, read_sources, require_one_run_per_seed
 from lightning_rl.lab.figures.scores import threshold_of
@@ -31,9 +39,11 @@ _REMEDY = "name runs of SE, or CSVs of lightning-rl proxies generations or of cl
 
 
 def read_generations(sources: Sequence[str], keys: Sequence[str] = ()) -> pd.DataFrame:
-    """gamename, exp_name, implementation, seed, run, generation (from 1), fitness_mean and ``keys``; a row per generation.
+    """gamename, exp_name, implementation, seed, run, generation (from 1), fitness_mean and
+    ``keys``; a row per generation.
 
-    sources: run directories of SE and RN, folders above them, and CSVs of ``lightning-rl proxies generations`` or of claims.
+    sources: run directories of SE and RN, folders above them, and CSVs of ``lightning-rl proxies
+    generations`` or of claims.
     """
     table = read_sources(
         sources,
@@ -49,7 +59,9 @@ def _read(path: Path, *numbers: str) -> pd.DataFrame:
     return read_csv(path, ("generation", "fitness_mean", TAG, COUNT, *numbers), whole_rows=True)
 
 
-def _of_csv(table: pd.DataFrame, path: Path, label: str | None, keys: Sequence[str]) -> pd.DataFrame:
+def _of_csv(
+    table: pd.DataFrame, path: Path, label: str | None, keys: Sequence[str]
+) -> pd.DataFrame:
     if TAG in table:  # a claim's: the scalars of a run
         require(table, (COUNT,))
         table = table.rename(columns={TAG: "fitness_mean"}).assign(generation=table[COUNT] - 1)
@@ -57,23 +69,52 @@ def _of_csv(table: pd.DataFrame, path: Path, label: str | None, keys: Sequence[s
     require_whole(table, "generation", 0, GENERATIONS - 1)
     for name in ("gamename", "seed", *keys):
         require_cells(table, name, filled, "filled in")
-    settings = table["settings"].fillna("").astype(str) if "settings" in table else pd.Series("", table.index)
-    method = table["implementation"].astype(str) if label is None and "implementation" in table else label or path.stem
-    run = f"{path}:" + table["gamename"].astype(str) + ":" + settings + ":" + table["seed"].astype(str)
-    runs = table[["gamename", "seed", "fitness_mean", *keys]].assign(exp_name=settings, implementation=method, run=run)
+    settings = (
+        table["settings"].fillna("").astype(str)
+        if "settings" in table
+        else pd.Series("", table.index)
+    )
+    method = (
+        table["implementation"].astype(str)
+        if label is None and "implementation" in table
+        else label or path.stem
+    )
+    run = (
+        f"{path}:"
+        + table["gamename"].astype(str)
+        + ":"
+        + settings
+        + ":"
+        + table["seed"].astype(str)
+    )
+    runs = table[["gamename", "seed", "fitness_mean", *keys]].assign(
+        exp_name=settings, implementation=method, run=run
+    )
     return runs.assign(generation=table["generation"] + 1)
 
 
 def _of_run(run: Run, keys: Sequence[str]) -> pd.DataFrame:
     curve, count = (read_scalar(run.path, tag) for tag in (TAG, COUNT))
     about = {name: run.key(name) for name in (*IDENTITY, *keys)}
-    plain = {name: value if isinstance(value, bool | int | float) else str(value) for name, value in about.items()}
-    return pd.DataFrame({**plain, "run": str(run.path), "generation": count.value.astype(int), "fitness_mean": curve.value})
+    plain = {
+        name: value if isinstance(value, bool | int | float) else str(value)
+        for name, value in about.items()
+    }
+    return pd.DataFrame(
+        {
+            **plain,
+            "run": str(run.path),
+            "generation": count.value.astype(int),
+            "fitness_mean": curve.value,
+        }
+    )
 
 
 def limit_of(game: str, table: pd.DataFrame, asked: float | None) -> float:
     """What solves the task; UserError where nobody says."""
-    returns = not (table["implementation"] == "RN").any()  # the fitness of reward networks is no return
+    returns = not (
+        table["implementation"] == "RN"
+    ).any()  # the fitness of reward networks is no return
     limit = threshold_of(game, asked) if returns else asked
     if limit is None:
         raise UserError(f"what fitness solves '{game}' is not known; give --threshold")
@@ -81,7 +122,9 @@ def limit_of(game: str, table: pd.DataFrame, asked: float | None) -> float:
 
 
 def by_generation(run: pd.DataFrame) -> Floats:
-    """The fitness of generation 1, 2, .. of one run; one that a thinned table lacks has that of the one before."""
+    """The fitness of generation 1, 2, .. of one run; one that a thinned table lacks has that of
+    the one before.
+    """
     known = run.groupby("generation")["fitness_mean"].last()
     return known.reindex(range(1, int(known.index[-1]) + 1)).ffill().bfill().to_numpy(float)
 
@@ -95,7 +138,8 @@ def solved_at(fitness: Floats, limit: float) -> int | None:
 def curves(runs: Sequence[Floats], limit: float, end: int) -> tuple[Floats, Floats]:
     """(fitness ``[n, end]``, solved ``[n, end]``) of runs over generations.
 
-    A run that ended in a solved generation keeps its fitness; any other has none after its end, and counts as unsolved there.
+    A run that ended in a solved generation keeps its fitness; any other has none after its end, and
+    counts as unsolved there.
     """
     fitness, solved = np.full((len(runs), end), np.nan), np.zeros((len(runs), end))
     for row, values in enumerate(runs):
@@ -109,7 +153,9 @@ def curves(runs: Sequence[Floats], limit: float, end: int) -> tuple[Floats, Floa
 
 
 def draw_fitness(axes: Axes, fitness: Floats, colour: str, label: str) -> pd.DataFrame:
-    """Thin lines of the runs and their mean, which ends where a run has no fitness; the rows of the CSV."""
+    """Thin lines of the runs and their mean, which ends where a run has no fitness; the rows of
+    the CSV.
+    """
     runs = pd.DataFrame(fitness.T, pd.RangeIndex(1, fitness.shape[1] + 1, name="generation"))
     middle = runs.mean(axis=1, skipna=False)
     axes.plot(runs.index, runs, color=colour, alpha=0.25, linewidth=0.7)
@@ -121,12 +167,21 @@ def draw_share(axes: Axes, solved: Floats, colour: str, label: str) -> pd.DataFr
     """The share of runs solved so far and its interval over runs; the rows of the CSV."""
     share, low, high = share_interval(solved)
     generation = pd.RangeIndex(1, solved.shape[1] + 1, name="generation")
-    style.banded_line(axes, generation, share, low, high, colour, step="post", linewidth=2.0, label=label)
-    return _rows(pd.DataFrame({"mean": share, "low": low, "high": high}, generation), "share of runs solved")
+    style.banded_line(
+        axes, generation, share, low, high, colour, step="post", linewidth=2.0, label=label
+    )
+    return _rows(
+        pd.DataFrame({"mean": share, "low": low, "high": high}, generation), "share of runs solved"
+    )
 
 
 def _rows(columns: pd.DataFrame, quantity: str) -> pd.DataFrame:
-    return columns.melt(var_name="run", ignore_index=False).dropna().reset_index().assign(quantity=quantity)
+    return (
+        columns.melt(var_name="run", ignore_index=False)
+        .dropna()
+        .reset_index()
+        .assign(quantity=quantity)
+    )
 
 
 def draw_success(given: argparse.Namespace) -> None:
@@ -137,28 +192,45 @@ def draw_success(given: argparse.Namespace) -> None:
     figure, grid = plt.subplots(len(games), 2, figsize=(10.5, 3.2 * len(games)), squeeze=False)
     rows = []
     for (left, right), (game, searches) in zip(grid, games, strict=True):
-        limit, end = limit_of(str(game), searches, given.threshold), int(searches["generation"].max())
+        limit, end = (
+            limit_of(str(game), searches, given.threshold),
+            int(searches["generation"].max()),
+        )
         for index, (group, members) in enumerate(searches.groupby("group", sort=False)):
             runs = [by_generation(run) for _, run in members.groupby("run", sort=False)]
             fitness, solved = curves(runs, limit, min(end, given.until or end))
             colour, label = style.colour(index), f"{group}, {style.counted([len(runs)])}"
-            parts = (draw_fitness(left, fitness, colour, label), draw_share(right, solved, colour, label))
+            parts = (
+                draw_fitness(left, fitness, colour, label),
+                draw_share(right, solved, colour, label),
+            )
             rows += [part.assign(gamename=game, group=group) for part in parts]
         left.axhline(limit, color="black", linestyle="--", linewidth=1, label=f"solved: {limit:g}")
         left.set(xlabel="generation", ylabel="fitness: mean return of the agents", title=game)
-        right.set(xlabel="generation", ylabel="share of runs solved so far", title=game, ylim=(-0.03, 1.03))
+        right.set(
+            xlabel="generation",
+            ylabel="share of runs solved so far",
+            title=game,
+            ylim=(-0.03, 1.03),
+        )
         left.legend(loc="best")
         right.legend(loc="best")
     style.describe(
-        figure, given.title, f"{style.counted(table.groupby(['gamename', 'group'])['run'].nunique())} per group; thin: single "
-        "runs, thick: their mean; a run that ended solved keeps its fitness. Band: 95 % interval over runs.",
-    )  # fmt: skip
+        figure,
+        given.title,
+        f"{style.counted(table.groupby(['gamename', 'group'])['run'].nunique())} per group; thin: "
+        "single "
+        "runs, thick: their mean; a run that ended solved keeps its fitness. Band: 95 % interval "
+        "over runs.",
+    )
     columns = ["gamename", "group", "quantity", "run", "generation", "value"]
     style.save(figure, given.out, pd.concat(rows, ignore_index=True)[columns])
 
 
 def run_table(table: pd.DataFrame, asked: float | None) -> pd.DataFrame:
-    """A row per run: gamename, seed, ``STUDY``, generations until solved, or all that it took, and whether it was solved."""
+    """A row per run: gamename, seed, ``STUDY``, generations until solved, or all that it took,
+    and whether it was solved.
+    """
     rows = []
     for _, run in table.groupby("run", sort=False):
         first, fitness = run.iloc[0], by_generation(run)
@@ -175,12 +247,16 @@ def require_study(table: pd.DataFrame) -> pd.DataFrame:
         require_cells(table, name, filled, "filled in")
     for name in ("solved", "mirrored"):
         require_cells(table, name, (True, False).__contains__, "True or False")
-    require_cells(table, "step_size", lambda value: value > 0, "more than 0: the axis is logarithmic")
+    require_cells(
+        table, "step_size", lambda value: value > 0, "more than 0: the axis is logarithmic"
+    )
     return table
 
 
 def read_runs(sources: Sequence[str], asked: float | None) -> pd.DataFrame:
-    """``run_table`` of the sources, some of which may be such tables already: the CSVs of a figure."""
+    """``run_table`` of the sources, some of which may be such tables already: the CSVs of a
+    figure.
+    """
 
     def of_csv(path: Path, label: str | None) -> pd.DataFrame:
         table = _read(path, "generations", "step_size")
@@ -194,34 +270,79 @@ def read_runs(sources: Sequence[str], asked: float | None) -> pd.DataFrame:
     return read_sources(sources, of_csv, of_run, f"no source has '{TAG}'; {_REMEDY}")
 
 
-def draw_runs(axes: Axes, runs: pd.DataFrame, transforms: Sequence[str], scale: Normalize) -> PathCollection:
-    """Every run as a point: step size, score transform, and in how many generations it was solved."""
+def draw_runs(
+    axes: Axes, runs: pd.DataFrame, transforms: Sequence[str], scale: Normalize
+) -> PathCollection:
+    """Every run as a point: step size, score transform, and in how many generations it was
+    solved.
+    """
     lane = np.array([transforms.index(name) for name in runs["score_transform"]], dtype=float)
-    lane += np.random.default_rng(0).uniform(-0.28, 0.28, len(runs))  # runs of one lane side by side
+    lane += np.random.default_rng(0).uniform(
+        -0.28, 0.28, len(runs)
+    )  # runs of one lane side by side
     solved, size = runs["solved"].to_numpy(bool), runs["step_size"].to_numpy(float)
-    axes.scatter(size[~solved], lane[~solved], marker="x", color="#B0B0B0", s=22, linewidths=1, label="not solved")
-    points = axes.scatter(size[solved], lane[solved], c=runs["generations"][solved], cmap="viridis_r", norm=scale, s=34,
-                          edgecolors="black", linewidths=0.3, label="solved")  # fmt: skip
-    axes.set(xscale="log", xlabel="step size", yticks=range(len(transforms)), yticklabels=transforms)
+    axes.scatter(
+        size[~solved],
+        lane[~solved],
+        marker="x",
+        color="#B0B0B0",
+        s=22,
+        linewidths=1,
+        label="not solved",
+    )
+    points = axes.scatter(
+        size[solved],
+        lane[solved],
+        c=runs["generations"][solved],
+        cmap="viridis_r",
+        norm=scale,
+        s=34,
+        edgecolors="black",
+        linewidths=0.3,
+        label="solved",
+    )
+    axes.set(
+        xscale="log", xlabel="step size", yticks=range(len(transforms)), yticklabels=transforms
+    )
     style.plain_ticks(axes.xaxis)
     axes.set_ylim(-0.5, len(transforms) - 0.5)
     return points
 
 
-def draw_solved_share(axes: Axes, runs: pd.DataFrame, transforms: Sequence[str], ways: Sequence[bool]) -> None:
+def draw_solved_share(
+    axes: Axes, runs: pd.DataFrame, transforms: Sequence[str], ways: Sequence[bool]
+) -> None:
     """Bars: the share of the runs of each transform that was solved."""
     height = 0.8 / len(ways)
     for index, mirrored in enumerate(ways):
         chosen = runs[runs["mirrored"] == mirrored]
-        solved = [chosen[chosen["score_transform"] == name]["solved"].to_numpy(float) for name in transforms]
-        share, low, high = np.array([share_interval(each) if len(each) else (0, 0, 0) for each in solved]).T
+        solved = [
+            chosen[chosen["score_transform"] == name]["solved"].to_numpy(float)
+            for name in transforms
+        ]
+        share, low, high = np.array(
+            [share_interval(each) if len(each) else (0, 0, 0) for each in solved]
+        ).T
         place = np.arange(len(transforms)) + (index - (len(ways) - 1) / 2) * height
         label = "mirrored" if mirrored else "not mirrored"
-        axes.barh(place, share, 0.9 * height, xerr=(share - low, high - share), error_kw={"elinewidth": 1, "ecolor": "#444444"},
-                  color=style.colour(index), alpha=0.85, label=label)  # fmt: skip
+        axes.barh(
+            place,
+            share,
+            0.9 * height,
+            xerr=(share - low, high - share),
+            error_kw={"elinewidth": 1, "ecolor": "#444444"},
+            color=style.colour(index),
+            alpha=0.85,
+            label=label,
+        )
         for y, number in zip(place, map(len, solved), strict=True):
             axes.annotate(f"n={number}", (1.02, y), fontsize=9, va="center")
-    axes.set(xlabel="share of runs solved, 95 % interval", yticks=range(len(transforms)), yticklabels=transforms, xlim=(0, 1.15))
+    axes.set(
+        xlabel="share of runs solved, 95 % interval",
+        yticks=range(len(transforms)),
+        yticklabels=transforms,
+        xlim=(0, 1.15),
+    )
     axes.set_ylim(-0.5, len(transforms) - 0.5)
 
 
@@ -229,17 +350,30 @@ def draw_step_sizes(given: argparse.Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv."""
     runs = read_runs(given.sources, given.threshold)
     if runs["gamename"].nunique() > 1:
-        raise UserError(f"runs of {' and '.join(runs['gamename'].unique())} do not share a figure; draw them apart")
-    transforms, ways = sorted(runs["score_transform"].unique()), sorted(runs["mirrored"].unique(), reverse=True)
+        raise UserError(
+            f"runs of {' and '.join(runs['gamename'].unique())} do not share a figure; draw them "
+            "apart"
+        )
+    transforms, ways = (
+        sorted(runs["score_transform"].unique()),
+        sorted(runs["mirrored"].unique(), reverse=True),
+    )
     figure, axes = style.panels(len(ways) + 1, (7.2, 0.6 * len(transforms) + 1.6), legend=1)
     scale = Normalize(1, int(runs["generations"].max()))
     for panel, mirrored in zip(axes, ways, strict=False):
         points = draw_runs(panel, runs[runs["mirrored"] == mirrored], transforms, scale)
         panel.set_title("mirrored sampling" if mirrored else "without mirrored sampling")
-    figure.colorbar(points, ax=axes[len(ways) - 1], label="generations until solved", ticks=MaxNLocator(integer=True))
+    figure.colorbar(
+        points,
+        ax=axes[len(ways) - 1],
+        label="generations until solved",
+        ticks=MaxNLocator(integer=True),
+    )
     draw_solved_share(axes[-1], runs, transforms, ways)
     style.shared_legend(figure, axes)  # points are everywhere
     title = given.title or f"Step sizes and score transforms on {runs['gamename'].iloc[0]}"
     text = f"{len(runs)} runs of a seed each, up to {runs['generations'].max()} generations long. "
-    style.describe(figure, title, text + "Heights within a row are random, so that no run hides another.")
+    style.describe(
+        figure, title, text + "Heights within a row are random, so that no run hides another."
+    )
     style.save(figure, given.out, runs)

@@ -1,4 +1,6 @@
-"""One look for all figures, and what each writes: OUT.png, OUT.svg and OUT.csv, the numbers of exactly what is shown."""
+"""One look for all figures, and what each writes: OUT.png, OUT.svg and OUT.csv, the numbers of
+exactly what is shown.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ from lightning_rl.core.lines import say
 from lightning_rl.core.outputs import File, Out, owned_numbers, owned_picture, picture_metadata
 from lightning_rl.lab.tables import csv_text
 
-# Okabe and Ito's colours, which all readers can distinguish; grey and black are for published curves.
+# Okabe and Ito's colours, which all readers can distinguish; grey and black are for published
+# curves.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C564B", "#7F7F7F")
 REFERENCE_COLOURS = ("black", "#7F7F7F", "#8C564B", "#CC79A7")
 MARKERS = dict(zip(COLOURS, "os^Dv*PX", strict=True))
@@ -39,25 +42,39 @@ WIDEST = 10.8
 
 plt.rcParams.update(
     {
-        "axes.prop_cycle": cycler(color=COLOURS), "axes.grid": True, "grid.alpha": 0.3,
-        "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 11,
-        "legend.fontsize": 9, "legend.framealpha": 0.8, "figure.constrained_layout.use": True,
-        "savefig.dpi": 100, "svg.hashsalt": "lightning_rl", "svg.fonttype": "none",
+        "axes.prop_cycle": cycler(color=COLOURS),
+        "axes.grid": True,
+        "grid.alpha": 0.3,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.titlesize": 11,
+        "legend.fontsize": 9,
+        "legend.framealpha": 0.8,
+        "figure.constrained_layout.use": True,
+        "savefig.dpi": 100,
+        "svg.hashsalt": "lightning_rl",
+        "svg.fonttype": "none",
         "text.parse_math": False,  # names of users may hold dollar signs
     }
-)  # fmt: skip
+)
 
 
 def panels(
-    count: int, size: tuple[float, float] = (7.2, 4.4), columns: int = 2, legend: int = 0, **shared: Any
+    count: int,
+    size: tuple[float, float] = (7.2, 4.4),
+    columns: int = 2,
+    legend: int = 0,
+    **shared: Any,
 ) -> tuple[Figure, list[Axes]]:
     """A figure with ``count`` panels in up to so many columns; the rest of the grid is left out.
 
-    Pages show pictures 800 pixels wide, so no figure is so wide that its letters could not be read there.
+    Pages show pictures 800 pixels wide, so no figure is so wide that its letters could not be read
+    there.
 
     Args:
         size: of a panel that is alone, in inches; those of several are smaller.
-        legend: lines that ``shared_legend`` takes below the panels, where these leave it no place in the grid.
+        legend: lines that ``shared_legend`` takes below the panels, where these leave it no place
+            in the grid.
         shared: sharex and sharey of the panels.
     """
     columns = min(count, columns)
@@ -67,7 +84,9 @@ def panels(
     width, height = min(size[0] * columns * shrink, WIDEST), size[1] * shrink
     ratios = [height] * rows + [below] * (below > 0)
     size = (width, sum(ratios))
-    figure, grid = plt.subplots(len(ratios), columns, figsize=size, height_ratios=ratios, squeeze=False, **shared)
+    figure, grid = plt.subplots(
+        len(ratios), columns, figsize=size, height_ratios=ratios, squeeze=False, **shared
+    )
     for axes in grid.flat[count:]:
         axes.remove()
     return figure, list(grid.flat[:count])
@@ -79,7 +98,9 @@ def colour(index: int) -> str:
 
 
 def cue(colour: str, count: int) -> dict[str, Any]:
-    """The few markers of a line of ``count`` points, in other places than those of other colours."""
+    """The few markers of a line of ``count`` points, in other places than those of other
+    colours.
+    """
     apart = max(count // (3 * len(MARKERS)), 1)
     places = (list(MARKERS).index(colour) * apart, len(MARKERS) * apart)
     return {"marker": MARKERS[colour], "markersize": 6, "markevery": places}
@@ -96,10 +117,20 @@ def marker(values: Any) -> str | None:
 
 
 def banded_line(
-    axes: Axes, x: Any, middle: Any, low: Any, high: Any, colour: str, alpha: float = 0.15, step: Any = None,
-    banded: bool = True, **line: Any,
-) -> None:  # fmt: skip
-    """A line and, if ``banded``, the band around it. step: ``post`` for steps that hold up to the next x."""
+    axes: Axes,
+    x: Any,
+    middle: Any,
+    low: Any,
+    high: Any,
+    colour: str,
+    alpha: float = 0.15,
+    step: Any = None,
+    banded: bool = True,
+    **line: Any,
+) -> None:
+    """A line and, if ``banded``, the band around it. step: ``post`` for steps that hold up to
+    the next x.
+    """
     axes.plot(x, middle, color=colour, drawstyle=f"steps-{step}" if step else None, **line)
     if banded:  # a band that is not seen would stretch the axis
         axes.fill_between(x, low, high, color=colour, alpha=alpha, step=step, linewidth=0)
@@ -111,24 +142,38 @@ def big_numbers(axis: Axis) -> None:
 
 
 def plain_ticks(axis: Axis) -> None:
-    """The numbers of a logarithmic axis in plain text, all with an exponent where the least would have one."""
+    """The numbers of a logarithmic axis in plain text, all with an exponent where the least
+    would have one.
+    """
 
     def text(value: float, _: int | None) -> str:
         if axis.get_view_interval()[0] > 1e-5:
             return f"{value:g}"
-        return np.format_float_scientific(value, precision=0, trim="-", exp_digits=1).replace("e+", "e")
+        return np.format_float_scientific(value, precision=0, trim="-", exp_digits=1).replace(
+            "e+", "e"
+        )
 
     axis.set_major_formatter(FuncFormatter(text))
     axis.set_minor_formatter(NullFormatter())
 
 
-def shared_legend(figure: Figure, panels: Sequence[Axes], first: Sequence[str] = (), **how: Any) -> None:
-    """One legend for all panels, in the place of the grid that they leave: that of a panel, or a row below all.
+def shared_legend(
+    figure: Figure, panels: Sequence[Axes], first: Sequence[str] = (), **how: Any
+) -> None:
+    """One legend for all panels, in the place of the grid that they leave: that of a panel, or a
+    row below all.
 
     first: labels that stand before the others, in this order.
     """
-    found = {label: line for axes in panels for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    entries = {label: found[label] for label in dict.fromkeys([*(label for label in first if label in found), *found])}
+    found = {
+        label: line
+        for axes in panels
+        for line, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    entries = {
+        label: found[label]
+        for label in dict.fromkeys([*(label for label in first if label in found), *found])
+    }
     grid = panels[0].get_gridspec()
     assert grid is not None
     below = len(panels) % grid.ncols == 0
@@ -138,7 +183,9 @@ def shared_legend(figure: Figure, panels: Sequence[Axes], first: Sequence[str] =
 
 
 def describe(figure: Figure, title: str, caption: str) -> None:
-    """The title of the whole figure, and what its lines mean below the panels, in as many lines as they take."""
+    """The title of the whole figure, and what its lines mean below the panels, in as many lines
+    as they take.
+    """
     width = figure.get_figwidth()
     if title:
         figure.suptitle(even_lines(title, int(width * 9.5)), fontsize=12)
@@ -146,15 +193,21 @@ def describe(figure: Figure, title: str, caption: str) -> None:
 
 
 def even_lines(text: str, width: int) -> str:
-    """As few lines as ``width`` allows, none much shorter than the others; a number stays with what it counts."""
+    """As few lines as ``width`` allows, none much shorter than the others; a number stays with
+    what it counts.
+    """
     text = re.sub(r"(?<=\d) (?=[a-z%])|(?<=from) (?=\d)", "\xa0", text)
 
     def lines(width: int) -> list[str]:
         return textwrap.wrap(text, width, break_long_words=False)
 
     count = len(lines(width))
-    widths = range(min(max(len(text) // max(count, 1), 1), width), width + 1)  # a single word may be longer than any
-    return "\n".join(next(found for found in map(lines, widths) if len(found) <= count)).replace("\xa0", " ")
+    widths = range(
+        min(max(len(text) // max(count, 1), 1), width), width + 1
+    )  # a single word may be longer than any
+    return "\n".join(next(found for found in map(lines, widths) if len(found) <= count)).replace(
+        "\xa0", " "
+    )
 
 
 def counted(counts: Iterable[int], what: str = "seed") -> str:
@@ -200,14 +253,19 @@ def rendered(figure: Figure, form: str, metadata: Mapping[str, str | None] | Non
 
 
 def small_png(content: bytes) -> bytes:
-    """A PNG in 128 colours of its own, a quarter as large: figures have few. What it says of itself stays."""
+    """A PNG in 128 colours of its own, a quarter as large: figures have few. What it says of
+    itself stays.
+    """
     picture = Image.open(io.BytesIO(content))
     said = PngInfo()
     for key, text in picture.info.items():
         if isinstance(text, str):
             said.add_text(str(key), text)
     small = io.BytesIO()
-    # The default, MEDIANCUT, mixes colours of small parts with others; without k-means, pale shades get a tint.
-    palette = picture.convert("RGB").quantize(128, Image.Quantize.MAXCOVERAGE, kmeans=2, dither=Image.Dither.NONE)
+    # The default, MEDIANCUT, mixes colours of small parts with others; without k-means, pale shades
+    # get a tint.
+    palette = picture.convert("RGB").quantize(
+        128, Image.Quantize.MAXCOVERAGE, kmeans=2, dither=Image.Dither.NONE
+    )
     palette.save(small, "PNG", optimize=True, pnginfo=said, dpi=picture.info.get("dpi"))
     return small.getvalue()

@@ -1,6 +1,7 @@
 """A table of runs: the mean of each scalar's last values, one row per run and one per experiment.
 
-Runs of one environment, experiment and implementation are one group; its rows mean, sd (over runs) and min come below them.
+Runs of one environment, experiment and implementation are one group; its rows mean, sd (over runs)
+and min come below them.
 """
 
 from __future__ import annotations
@@ -22,19 +23,30 @@ from lightning_rl.lab.tables import save_table
 
 
 def last_mean(curve: Curve, last: int, until: float) -> float:
-    """Mean of the ``last`` values at no more than ``until`` env_steps (fewer if there are fewer)."""
+    """Mean of the ``last`` values at no more than ``until`` env_steps (fewer if there are
+    fewer).
+    """
     chosen = curve.value[curve.env_steps <= until][-last:]
     if not chosen.size:
         raise UserError(f"'{curve.name}' has no value before {until:g} env_steps; raise --until")
     if not np.isfinite(chosen).all():
-        raise UserError(f"'{curve.name}': not all of its last {chosen.size} values are finite; lower --until, or leave it out")
+        raise UserError(
+            f"'{curve.name}': not all of its last {chosen.size} values are finite; lower --until, "
+            "or leave it out"
+        )
     return float(chosen.mean())
 
 
 def run_row(run_dir: Path, tags: Sequence[str], last: int, until: float) -> dict[str, object]:
-    """group, run, env_steps and the mean of each scalar, without those that are missing; UserError where the first is."""
+    """group, run, env_steps and the mean of each scalar, without those that are missing;
+    UserError where the first is.
+    """
     first = read_scalar(run_dir, tags[0])
-    row: dict[str, object] = {"group": _group(run_dir), "run": run_dir.name, tags[0]: last_mean(first, last, until)}
+    row: dict[str, object] = {
+        "group": _group(run_dir),
+        "run": run_dir.name,
+        tags[0]: last_mean(first, last, until),
+    }
     for tag in tags[1:]:
         with contextlib.suppress(UserError):
             row[tag] = last_mean(read_scalar(run_dir, tag), last, until)
@@ -46,27 +58,45 @@ def _group(run_dir: Path) -> str:
     return "/".join(run_dir.resolve().parts[-4:-1])
 
 
-def run_table(run_dirs: Sequence[Path], tags: Sequence[str], last: int, until: float) -> pd.DataFrame:
-    """All runs with mean, sd and lowest of each group below its runs, as texts. A scalar that a run lacks is left empty."""
+def run_table(
+    run_dirs: Sequence[Path], tags: Sequence[str], last: int, until: float
+) -> pd.DataFrame:
+    """All runs with mean, sd and lowest of each group below its runs, as texts. A scalar that a
+    run lacks is left empty.
+    """
     rows = []
     for run_dir in sorted(run_dirs, key=lambda path: (_group(path), natural_order(path.name))):
         rows += attempt(run_dir, run_row, run_dir, tags, last, until)
     if not rows:
-        raise UserError(f"no table: none of {', '.join(map(str, run_dirs)) or 'the folders'} holds values of '{tags[0]}'")
+        raise UserError(
+            f"no table: none of {', '.join(map(str, run_dirs)) or 'the folders'} holds values of "
+            f"'{tags[0]}'"
+        )
     parts = []
-    for group, runs in pd.DataFrame(rows, columns=["group", "run", "env_steps", *tags]).groupby("group", sort=False):
+    for group, runs in pd.DataFrame(rows, columns=["group", "run", "env_steps", *tags]).groupby(
+        "group", sort=False
+    ):
         values = runs[list(tags)]
-        below = pd.DataFrame([values.mean(skipna=False), values.std(skipna=False), values.min(skipna=False)])
+        below = pd.DataFrame(
+            [values.mean(skipna=False), values.std(skipna=False), values.min(skipna=False)]
+        )
         parts += [runs, below.assign(group=group, run=["mean", "sd", "min"], env_steps="")]
     table = pd.concat(parts, ignore_index=True)
-    table[list(tags)] = table[list(tags)].map(lambda value: "" if pd.isna(value) else f"{value:.2f}")
+    table[list(tags)] = table[list(tags)].map(
+        lambda value: "" if pd.isna(value) else f"{value:.2f}"
+    )
     return table
 
 
 def show(given: argparse.Namespace) -> None:
     """Prints the table and writes it."""
     run_dirs = [run.path for run in find_runs(given.sources)]
-    table = run_table(run_dirs, given.tag or ["eval/return_mean", "eval_greedy/return_mean"], given.last, given.until)
+    table = run_table(
+        run_dirs,
+        given.tag or ["eval/return_mean", "eval_greedy/return_mean"],
+        given.last,
+        given.until,
+    )
     save_table(given.out, table, "table")
     shown = Table(*table.columns)
     for row in table.itertuples(index=False):

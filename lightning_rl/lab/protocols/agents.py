@@ -1,4 +1,6 @@
-"""Agents that are trained on proxies to judge them: of which kinds, how they are trained, many of them as one stack."""
+"""Agents that are trained on proxies to judge them: of which kinds, how they are trained, many
+of them as one stack.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ def jobs_on(models: Sequence[Model], count: int) -> list[Job]:
 
 @dataclass(frozen=True)
 class AgentKind:
-    """A kind of agent. varied: each agent draws hyper-parameters around ``config``; settings: keys set by hand."""
+    """A kind of agent. varied: each agent draws hyper-parameters around ``config``; settings:
+    keys set by hand.
+    """
 
     name: str
     config: Any
@@ -56,7 +60,9 @@ class AgentKind:
     settings: Mapping[str, Any]
 
     def protocol(self, *more: str) -> str:
-        """How it is trained, for the column ``protocol``: rows of different protocols are never mixed."""
+        """How it is trained, for the column ``protocol``: rows of different protocols are never
+        mixed.
+        """
         settings = [f"{key}={value}" for key, value in self.settings.items()]
         return ", ".join(["varied" if self.varied else "fixed", *more, *settings])
 
@@ -69,9 +75,11 @@ class AgentKind:
         return self.with_config(train_episodes=steps).loop(proxy, steps, tests, **rule)
 
     def by_config(self, jobs: Sequence[Job], run_seed: int) -> Variants:
-        """The jobs with their config: one for all, as a stack draws the hyper-parameters of its networks itself.
+        """The jobs with their config: one for all, as a stack draws the hyper-parameters of its
+        networks itself.
 
-        Tables that vary have one for each number: learning rate and discount are uniform in [0.1, 1], as in the paper.
+        Tables that vary have one for each number: learning rate and discount are uniform in [0.1,
+        1], as in the paper.
         """
         if not (self.varied and isinstance(self.config, TabularConfig)):
             return [(self, list(jobs))]
@@ -83,9 +91,21 @@ class AgentKind:
         return groups
 
     def loop(self, proxy: Proxy, steps: int, tests: int, **rule: Any) -> InnerLoop:
-        """Training for at most ``steps`` steps, and ``tests`` real episodes; rule: what may end it before, see ``InnerLoop``."""
-        agents, vary = ((self.name, self.config),), self.varied and not isinstance(self.config, TabularConfig)
-        return InnerLoop(proxy=proxy, agents=agents, test_episodes=tests, max_train_steps=steps, vary=vary, **rule)
+        """Training for at most ``steps`` steps, and ``tests`` real episodes; rule: what may end
+        it before, see ``InnerLoop``.
+        """
+        agents, vary = (
+            ((self.name, self.config),),
+            self.varied and not isinstance(self.config, TabularConfig),
+        )
+        return InnerLoop(
+            proxy=proxy,
+            agents=agents,
+            test_episodes=tests,
+            max_train_steps=steps,
+            vary=vary,
+            **rule,
+        )
 
 
 Variants = list[tuple[AgentKind, list[Job]]]
@@ -93,20 +113,34 @@ LoopFor = Callable[[AgentKind, Proxy], InnerLoop]
 Train = Callable[[AgentKind, list[Job]], Iterator[tuple[list[Job], list[dict[str, Any]]]]]
 
 
-def make_kinds(names: Sequence[str], gamename: str, preset: str, varied: bool, settings: Mapping[str, Any]) -> list[AgentKind]:
-    """The agents called ``names``, with the preset of their YAMLs and ``settings`` for those that have such keys.
+def make_kinds(
+    names: Sequence[str], gamename: str, preset: str, varied: bool, settings: Mapping[str, Any]
+) -> list[AgentKind]:
+    """The agents called ``names``, with the preset of their YAMLs and ``settings`` for those that
+    have such keys.
 
-    UserError for an agent that does not fit the actions, and a key that none has, or that makes no difference on proxies.
+    UserError for an agent that does not fit the actions, and a key that none has, or that makes no
+    difference on proxies.
     """
-    refuse_unread(dict.fromkeys(OWN_RUN, "how agents are trained here is the protocol's; leave it out"), ("--set", settings))
+    refuse_unread(
+        dict.fromkeys(OWN_RUN, "how agents are trained here is the protocol's; leave it out"),
+        ("--set", settings),
+    )
     kinds = []
     for name in names:
-        known = {key: value for key, value in settings.items() if name in AGENTS and has_key(AGENTS[name].config, key)}
+        known = {
+            key: value
+            for key, value in settings.items()
+            if name in AGENTS and has_key(AGENTS[name].config, key)
+        }
         ((_, config),) = agent_configs({name: known}, gamename, preset)
         kinds.append(AgentKind(name, config, varied, known))
     for key in settings:
         if not any(key in kind.settings for kind in kinds):
-            raise UserError(f"--set {key}: none of {', '.join(names)} has such a key; see lightning-rl config {names[0]}")
+            raise UserError(
+                f"--set {key}: none of {', '.join(names)} has such a key; see lightning-rl config "
+                f"{names[0]}"
+            )
     return kinds
 
 
@@ -123,70 +157,128 @@ def train_stacks(
             by_proxy.setdefault(job.model.proxy, []).append(job)
         for proxy, members in by_proxy.items():
             loop = loop_for(kind, proxy)
-            seeds = [derive_seed(run_seed, f"{purpose} {job.model.name}", job.number) for job in members]
+            seeds = [
+                derive_seed(run_seed, f"{purpose} {job.model.name}", job.number) for job in members
+            ]
             for rows in loop.stacks(0, list(range(len(members))), seeds):
                 for first in range(0, len(rows), STACK):
                     stack = rows[first : first + STACK]
                     params = torch.stack([members[row].model.params for row in stack])
-                    yield [members[row] for row in stack], loop, loop.train(0, params, [seeds[row] for row in stack])
+                    yield (
+                        [members[row] for row in stack],
+                        loop,
+                        loop.train(0, params, [seeds[row] for row in stack]),
+                    )
 
 
 def failed_last(
-    trained: Iterable[tuple[list[Job], list[dict[str, Any]]]], obtained: Sequence[str], known: float = math.inf
+    trained: Iterable[tuple[list[Job], list[dict[str, Any]]]],
+    obtained: Sequence[str],
+    known: float = math.inf,
 ) -> Iterator[tuple[list[Job], list[dict[str, Any]]]]:
-    """Stacks as they come, without agents whose returns are nan; these follow at the end, with the lowest return of the others.
+    """Stacks as they come, without agents whose returns are nan; these follow at the end, with the
+    lowest return of the others.
 
-    So a diverged agent's return does not depend on its stack. If all diverged it is ``ALL_FAILED``, as in the paper's code.
+    So a diverged agent's return does not depend on its stack. If all diverged it is ``ALL_FAILED``,
+    as in the paper's code.
     known: the lowest return of those that an earlier call has written.
     """
-    name, last, worst = obtained[0], list[tuple[Job, dict[str, Any]]](), known if known > ALL_FAILED else math.inf
+    name, last, worst = (
+        obtained[0],
+        list[tuple[Job, dict[str, Any]]](),
+        known if known > ALL_FAILED else math.inf,
+    )
     for stack, rows in trained:
         last += [(job, row) for job, row in zip(stack, rows, strict=True) if math.isnan(row[name])]
-        sound = [(job, row) for job, row in zip(stack, rows, strict=True) if not math.isnan(row[name])]
+        sound = [
+            (job, row) for job, row in zip(stack, rows, strict=True) if not math.isnan(row[name])
+        ]
         worst = min([worst, *(row[name] for _, row in sound)])
         yield [job for job, _ in sound], [row for _, row in sound]
     worst = worst if math.isfinite(worst) else ALL_FAILED
 
     def filled(row: dict[str, Any]) -> dict[str, Any]:
-        return row | {key: [worst] * len(row[key]) if isinstance(row[key], list) else worst for key in obtained}
+        return row | {
+            key: [worst] * len(row[key]) if isinstance(row[key], list) else worst
+            for key in obtained
+        }
 
     yield [job for job, _ in last], [filled(row) for _, row in last]
 
 
 def write_agents(
-    given: argparse.Namespace, columns: Sequence[str], kinds: Sequence[AgentKind], jobs: Sequence[Job], words: Sequence[str],
-    train: Train, obtained: Sequence[str], shown: Sequence[str], **more: Any,
-) -> None:  # fmt: skip
-    """Fills OUT.csv with a row for each agent of each kind, and prints a summary of the columns ``shown``.
+    given: argparse.Namespace,
+    columns: Sequence[str],
+    kinds: Sequence[AgentKind],
+    jobs: Sequence[Job],
+    words: Sequence[str],
+    train: Train,
+    obtained: Sequence[str],
+    shown: Sequence[str],
+    **more: Any,
+) -> None:
+    """Fills OUT.csv with a row for each agent of each kind, and prints a summary of the columns
+    ``shown``.
 
-    words: of how they are trained, for the column ``protocol``; train: of a kind those that the file lacks, stack by stack: the
-    jobs, and what their rows hold besides; obtained: the columns of returns, the first a number, all nan where an agent failed;
+    words: of how they are trained, for the column ``protocol``; train: of a kind those that the
+    file lacks, stack by stack: the jobs, and what their rows hold besides; obtained: the columns of
+    returns, the first a number, all nan where an agent failed;
     more: columns that also tell one request from another. UserError without a job.
     """
     if not jobs:
-        raise UserError(f"no proxy is named: name some{', or give --real N' if 'real' in given else ''}")
+        raise UserError(
+            f"no proxy is named: name some{', or give --real N' if 'real' in given else ''}"
+        )
     with open_results(Path(given.out), columns, (*AGENT_KEY, *more), given.force) as results:
         with counting(len(jobs) * len(kinds), "agents") as advance:
             for kind in kinds:
-                common = {"agent": kind.name, "protocol": kind.protocol(*words), "seed": given.seed, **more}
+                common = {
+                    "agent": kind.name,
+                    "protocol": kind.protocol(*words),
+                    "seed": given.seed,
+                    **more,
+                }
                 left = [job for job in jobs if not results.has(**job.about(), **common)]
                 advance(len(jobs) - len(left), kind.name)
-                same = [row for row in results.rows if all(row[key] == str(value) for key, value in common.items())]
+                same = [
+                    row
+                    for row in results.rows
+                    if all(row[key] == str(value) for key, value in common.items())
+                ]
                 known = min((float(row[obtained[0]]) for row in same), default=math.inf)
                 for stack, values in failed_last(train(kind, left), obtained, known):
-                    results.add([{**job.about(), **common, **value} for job, value in zip(stack, values, strict=True)])
+                    results.add(
+                        [
+                            {**job.about(), **common, **value}
+                            for job, value in zip(stack, values, strict=True)
+                        ]
+                    )
                     advance(len(stack), kind.name)
         print_summary(results.rows, shown)
 
 
 def write_proxies(
-    given: argparse.Namespace, columns: Sequence[str], models: Sequence[Model], kind: AgentKind, words: Sequence[str],
+    given: argparse.Namespace,
+    columns: Sequence[str],
+    models: Sequence[Model],
+    kind: AgentKind,
+    words: Sequence[str],
     rows_of: Callable[[Model], Sequence[Mapping[str, Any]]],
-) -> list[dict[str, str]]:  # fmt: skip
-    """Fills OUT.csv with the rows of each proxy, made with ``--count`` agents of one kind; all rows."""
-    with open_results(Path(given.out), columns, PROXY_KEY, given.force) as results, counting(len(models), "proxies") as advance:
+) -> list[dict[str, str]]:
+    """Fills OUT.csv with the rows of each proxy, made with ``--count`` agents of one kind; all
+    rows.
+    """
+    with (
+        open_results(Path(given.out), columns, PROXY_KEY, given.force) as results,
+        counting(len(models), "proxies") as advance,
+    ):
         for model in models:
-            about = {**model.about(), "agent": kind.name, "protocol": kind.protocol(*words), "seed": given.seed}
+            about = {
+                **model.about(),
+                "agent": kind.name,
+                "protocol": kind.protocol(*words),
+                "seed": given.seed,
+            }
             about["agents"] = given.count
             if not results.has(**about):
                 results.add([{**about, **row} for row in rows_of(model)])
@@ -195,26 +287,39 @@ def write_proxies(
 
 
 def asked_kinds(
-    names: Sequence[str], gamename: str, preset: str, given: argparse.Namespace, steps: int | None = None
+    names: Sequence[str],
+    gamename: str,
+    preset: str,
+    given: argparse.Namespace,
+    steps: int | None = None,
 ) -> list[AgentKind]:
     """The agents called ``names``, as ``--hyperparameters`` and ``--set`` say; see ``make_kinds``.
 
-    steps: for which they train; None: as their config says. UserError where a number of episodes is set besides.
+    steps: for which they train; None: as their config says. UserError where a number of episodes is
+    set besides.
     """
     settings = parse_settings(given.settings)
     if steps is not None and "train_episodes" in settings:
-        raise UserError(f"--set train_episodes: agents train for {steps} steps here; leave it out, and say --steps N")
+        raise UserError(
+            f"--set train_episodes: agents train for {steps} steps here; leave it out, and say "
+            "--steps N"
+        )
     return make_kinds(names, gamename, preset, given.hyperparameters == "varied", settings)
 
 
-def asked_models(given: argparse.Namespace, wanted: type | None = None, refusal: str = "") -> tuple[list[Model], str]:
+def asked_models(
+    given: argparse.Namespace, wanted: type | None = None, refusal: str = ""
+) -> tuple[list[Model], str]:
     """The proxies that the arguments name and their task.
 
-    UserError where neither a proxy nor ``--gamename`` says the task, and for a proxy that is not ``wanted``.
+    UserError where neither a proxy nor ``--gamename`` says the task, and for a proxy that is not
+    ``wanted``.
     """
     models = best_of_each(find_models(given.sources, given.gamename), given.best)
     if not models and given.gamename is None:
-        raise UserError("no proxy and no --gamename: name proxies, or the task of the real baseline")
+        raise UserError(
+            "no proxy and no --gamename: name proxies, or the task of the real baseline"
+        )
     for model in models:
         if wanted is not None and not isinstance(model.proxy, wanted):
             raise UserError(f"'{model.name}' is {refusal}")

@@ -16,11 +16,17 @@ from lightning_rl.methods.synthetic_dataset import SDConfig, cloning_loop
 
 def run(given: argparse.Namespace) -> None:
     """Fills OUT.csv and prints a summary."""
-    models, gamename = asked_models(given, DatasetProxy, "no synthetic dataset, and clones are made of those alone")
+    models, gamename = asked_models(
+        given, DatasetProxy, "no synthetic dataset, and clones are made of those alone"
+    )
     settings = parse_settings(given.settings)
     config = build_config(SDConfig, [*merged_values("SD", gamename), ("--set", settings)])
     read = [field.name for field in fields(CloneConfig)]
-    unread = {key: f"it is of the search; clones read {', '.join(read)}" for key in vars(config) if key not in read}
+    unread = {
+        key: f"it is of the search; clones read {', '.join(read)}"
+        for key in vars(config)
+        if key not in read
+    }
     refuse_unread(unread, ("--set", settings))
     kind = AgentKind("clone", config, given.hyperparameters == "varied", settings)
 
@@ -29,4 +35,13 @@ def run(given: argparse.Namespace) -> None:
 
     words = (f"{config.num_updates} updates", f"{given.tests} tests")
     train = tested_by(loop_for, "clones", given.seed)
-    write_agents(given, COLUMNS, [kind], jobs_on(models, given.count), words, train, OBTAINED, ("return_mean", "num_updates"))
+    write_agents(
+        given,
+        COLUMNS,
+        [kind],
+        jobs_on(models, given.count),
+        words,
+        train,
+        OBTAINED,
+        ("return_mean", "num_updates"),
+    )

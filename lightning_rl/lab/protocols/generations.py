@@ -1,8 +1,9 @@
-"""In how many generations proxies are evolved, run by run: the paper's Figures 2 and 11 (arXiv 2202.02790).
+"""In how many generations proxies are evolved, run by run: the paper's Figures 2 and 11 (arXiv
+2202.02790).
 
-The runs are those of ``trainer.py --implementation SE`` without its logs and checkpoints, so a hundred short ones take
-minutes; long ones are better trained, as a run that is killed here begins anew. With ``--draw`` every run has other values,
-for example of the step size.
+The runs are those of ``trainer.py --implementation SE`` without its logs and checkpoints, so a
+hundred short ones take minutes; long ones are better trained, as a run that is killed here begins
+anew. With ``--draw`` every run has other values, for example of the step size.
 """
 
 from __future__ import annotations
@@ -18,7 +19,13 @@ from typing import Any
 
 import pandas as pd
 
-from lightning_rl.core.config import build_config, dotted_keys, merged_values, parse_settings, refuse_unread
+from lightning_rl.core.config import (
+    build_config,
+    dotted_keys,
+    merged_values,
+    parse_settings,
+    refuse_unread,
+)
 from lightning_rl.core.console import counting
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.lines import say
@@ -31,25 +38,43 @@ from lightning_rl.methods.synthetic_dataset import SD
 
 METHODS: dict[str, type[ProxySearch]] = {"SE": SE, "RN": RN, "SD": SD}
 SHOWN = ("strategy", "score_transform", "step_size", "noise_std", "mirrored")
-OF_RUNS = ("max_env_steps", "chunk_size", "eval_interval", "eval_agents", "eval_episodes", "checkpoint_interval")
+OF_RUNS = (
+    "max_env_steps",
+    "chunk_size",
+    "eval_interval",
+    "eval_agents",
+    "eval_episodes",
+    "checkpoint_interval",
+)
 KEY = ("gamename", "implementation", "settings", "seed")
 COLUMNS = (*KEY, *SHOWN, "generation", "fitness_mean", "solved", "cpu_seconds")
 
 
 def evolve(
-    implementation: str, gamename: str, seed: int, base: Sequence[tuple[str, Mapping[str, Any]]],
-    asked: Sequence[tuple[str, Mapping[str, Any]]], tell: Callable[[str], None],
-) -> list[dict[str, Any]]:  # fmt: skip
-    """A row for each generation of one run, counted from 0. base: layers of the YAML, asked: the user's above them.
+    implementation: str,
+    gamename: str,
+    seed: int,
+    base: Sequence[tuple[str, Mapping[str, Any]]],
+    asked: Sequence[tuple[str, Mapping[str, Any]]],
+    tell: Callable[[str], None],
+) -> list[dict[str, Any]]:
+    """A row for each generation of one run, counted from 0. base: layers of the YAML, asked: the
+    user's above them.
 
     tell: is told before each generation which it is.
     """
     cls, layers = METHODS[implementation], [*base, *asked]
     config = build_config(cls.Config, layers)
-    of_runs = dict.fromkeys(OF_RUNS, "runs of trainer.py read it, here max_epochs alone counts; leave it out")
-    refuse_unread(config.unread() | of_runs, *((where, dotted_keys(values)) for where, values in asked))
+    of_runs = dict.fromkeys(
+        OF_RUNS, "runs of trainer.py read it, here max_epochs alone counts; leave it out"
+    )
+    refuse_unread(
+        config.unread() | of_runs, *((where, dotted_keys(values)) for where, values in asked)
+    )
     config = config.resolved(gamename)
-    method = cls(gamename, implementation=implementation, seed=seed, config=dataclasses.asdict(config))
+    method = cls(
+        gamename, implementation=implementation, seed=seed, config=dataclasses.asdict(config)
+    )
     outer, rows = method.outer_loop(), []
     (_, optimizer), (scheduler,) = method.configure_optimizers()
     shown = {key: getattr(config, key) for key in SHOWN}
@@ -63,7 +88,13 @@ def evolve(
         solved = method.cfg.objective == "final_return" and method.solves(generation)
         seconds = round(time.process_time() - started, 2)
         rows.append(
-            {**shown, "generation": number, "fitness_mean": generation.fitness, "solved": solved, "cpu_seconds": seconds}
+            {
+                **shown,
+                "generation": number,
+                "fitness_mean": generation.fitness,
+                "solved": solved,
+                "cpu_seconds": seconds,
+            }
         )
         if solved and method.cfg.stop_when_solved:
             break
@@ -76,34 +107,61 @@ def run(given: argparse.Namespace) -> None:
     asked = parse_settings(given.drawn, "--draw", "'step_size={log: [0.01, 10]}'")
     for key, value in asked.items():
         if not isinstance(value, dict):
-            raise UserError(f"--draw {key}={value}: expected a space, e.g. --draw 'step_size={{log: [0.01, 10]}}'")
+            raise UserError(
+                f"--draw {key}={value}: expected a space, e.g. --draw 'step_size={{log: [0.01, "
+                f"10]}}'"
+            )
     drawn = spaces(asked)
     words = [f"preset {given.preset}"] if given.preset else []
     words += [f"{key}={value}" for key, value in settings.items()]
     words += [f"{space.key} drawn, {space.form} {space.values}" for space in drawn]
-    about = {"gamename": given.gamename, "implementation": given.implementation, "settings": "; ".join(words)}
+    about = {
+        "gamename": given.gamename,
+        "implementation": given.implementation,
+        "settings": "; ".join(words),
+    }
     base = merged_values(given.implementation, given.gamename, given.preset)
     with open_results(Path(given.out), COLUMNS, KEY, given.force) as results:
         with counting(given.runs, "runs") as advance:
             for seed in range(given.seed, given.seed + given.runs):
                 if not results.has(**about, seed=seed):
-                    values = {space.key: space.draw(generator(seed, f"draw {space.key}")) for space in drawn}
+                    values = {
+                        space.key: space.draw(generator(seed, f"draw {space.key}"))
+                        for space in drawn
+                    }
                     layers = [("--set", settings), ("--draw", values)]
-                    rows = evolve(given.implementation, given.gamename, seed, base, layers, functools.partial(advance, 0))
+                    rows = evolve(
+                        given.implementation,
+                        given.gamename,
+                        seed,
+                        base,
+                        layers,
+                        functools.partial(advance, 0),
+                    )
                     results.add([{**about, "seed": seed, **row} for row in rows])
                 advance(1, f"seed {seed}")
         print_runs(results.rows)
 
 
 def print_runs(rows: Sequence[Mapping[str, str]]) -> None:
-    """One line per group of runs: how many were solved, and when; a run that is not solved counts as all of its generations."""
+    """One line per group of runs: how many were solved, and when; a run that is not solved
+    counts as all of its generations.
+    """
     table = pd.DataFrame(rows).astype({"cpu_seconds": float})
     table["solved"] = table["solved"] == "True"
-    table["before"] = ~table.groupby(list(KEY), sort=False)["solved"].cummax()  # of the first that solves
+    table["before"] = ~table.groupby(list(KEY), sort=False)[
+        "solved"
+    ].cummax()  # of the first that solves
     found = table.groupby(list(KEY), sort=False).agg(
         solved=("solved", "max"), before=("before", "sum"), seconds=("cpu_seconds", "sum")
     )
     for group, runs in found.groupby(list(KEY[:-1]), sort=False):
         when, solved = sorted(runs["before"] + runs["solved"]), runs["solved"].sum()
-        text = f"{solved} of {len(runs)} runs solved, median {median(when):g} generations ({when[0]} to {when[-1]})"
-        say(f"{' | '.join(filter(None, group))}: {text}, {runs['seconds'].mean():.1f} s of CPU time a run")
+        text = (
+            f"{solved} of {len(runs)} runs solved, median {median(when):g} generations "
+            f"({when[0]} to {when[-1]})"
+        )
+        say(
+            f"{' | '.join(filter(None, group))}: {text}, {runs['seconds'].mean():.1f} s of CPU "
+            "time a run"
+        )

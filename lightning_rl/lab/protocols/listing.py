@@ -14,7 +14,9 @@ COLUMNS = ("proxy", "gamename", "kind", "seed", "generations", "hash")
 
 def row(model: Model) -> tuple[str, ...]:
     """Cells of a proxy; empty where its file does not say."""
-    seed, generations = ("" if math.isnan(value) else f"{value:.0f}" for value in (model.seed, model.generations))
+    seed, generations = (
+        "" if math.isnan(value) else f"{value:.0f}" for value in (model.seed, model.generations)
+    )
     kind, number = model.trained_on, content_hash(model.proxy, model.params)
     return model.name, model.proxy.gamename, kind, seed, generations, number
 

@@ -23,11 +23,14 @@ REAL = "real"
 """``trained_on`` of agents that train on the real task with its own reward."""
 
 PROXY_KEY = ("trained_on", "proxy", "proxy_hash", "agent", "protocol", "agents", "seed")
-"""The columns that say what was done with which proxy: its name alone may stand for another one later."""
+"""The columns that say what was done with which proxy: its name alone may stand for another one
+later.
+"""
 
 
 class Model(NamedTuple):
-    """A trained proxy. name: of the file, or of the run. trained_on: what kind it is, in words. score: of its search.
+    """A trained proxy. name: of the file, or of the run. trained_on: what kind it is, in words.
+    score: of its search.
 
     seed, generations: of the search as well; nan: its file does not say.
     """
@@ -47,11 +50,16 @@ class Model(NamedTuple):
 
 
 def content_hash(proxy: Proxy, params: Tensor) -> str:
-    """Twelve hexadecimal digits that tell proxies apart: of what they are, not of a file's name or of how they were made.
+    """Twelve hexadecimal digits that tell proxies apart: of what they are, not of a file's name or
+    of how they were made.
 
     Without what was added later where it is off: a proxy keeps the hash that rows about it have.
     """
-    settings = {key: value for key, value in dataclasses.asdict(proxy).items() if key != "scale_states" or value}
+    settings = {
+        key: value
+        for key, value in dataclasses.asdict(proxy).items()
+        if key != "scale_states" or value
+    }
     about = f"{proxy.kind} {sorted(settings.items())}".encode()
     return hashlib.sha256(about + params.detach().numpy().tobytes()).hexdigest()[:12]
 
@@ -59,7 +67,8 @@ def content_hash(proxy: Proxy, params: Tensor) -> str:
 def kind_of(proxy: Proxy, about: Mapping[str, Any]) -> str:
     """What rows call a proxy.
 
-    ``SE`` or ``SD``, with ``varied`` or ``fixed`` (hyper-parameters in its evolution); ``MBRL``; the form of a learned reward.
+    ``SE`` or ``SD``, with ``varied`` or ``fixed`` (hyper-parameters in its evolution); ``MBRL``;
+    the form of a learned reward.
     """
     if isinstance(proxy, RewardProxy):
         return REAL if proxy.form == "native" else proxy.form
@@ -70,20 +79,27 @@ def kind_of(proxy: Proxy, about: Mapping[str, Any]) -> str:
 
 
 def find_models(sources: Sequence[str], gamename: str | None = None) -> list[Model]:
-    """The proxies of files, run directories, folders above these, and of shipped names; all of one task.
+    """The proxies of files, run directories, folders above these, and of shipped names; all of one
+    task.
 
-    In a folder, files that cannot be read or are of another task than ``gamename`` are named and left out. UserError for such
-    a file that was asked for, where two have one name, where tasks differ, and where there is none.
+    In a folder, files that cannot be read or are of another task than ``gamename`` are named and
+    left out. UserError for such a file that was asked for, where two have one name, where tasks
+    differ, and where there is none.
     """
     found = all_models(sources, gamename)
     for model in found:
         if not same_game(model.proxy.gamename, found[0].proxy.gamename):
             one, other = found[0], model
-            raise UserError(f"'{other.name}' is of gamename '{other.proxy.gamename}', '{one.name}' of '{one.proxy.gamename}'; "
-                            f"choose with --gamename {one.proxy.gamename}")  # fmt: skip
+            raise UserError(
+                f"'{other.name}' is of gamename '{other.proxy.gamename}', '{one.name}' of "
+                f"'{one.proxy.gamename}'; "
+                f"choose with --gamename {one.proxy.gamename}"
+            )
     name, times = next(iter(Counter(model.name for model in found).most_common(1)), ("", 0))
     if times > 1:
-        raise UserError(f"two proxies are called '{name}'; rename a file, or name one of their folders")
+        raise UserError(
+            f"two proxies are called '{name}'; rename a file, or name one of their folders"
+        )
     return found
 
 
@@ -97,12 +113,17 @@ def all_models(sources: Sequence[str], gamename: str | None = None) -> list[Mode
             continue
         files = sorted(path.rglob("*.pt"))
         if not files:
-            raise UserError(f"no proxy (a .pt file) is at or below '{path}'; name a run directory of SE, RN, SD or MBRL, a file, "
-                            f"or one of: {', '.join(shipped())}")  # fmt: skip
+            raise UserError(
+                f"no proxy (a .pt file) is at or below '{path}'; name a run directory of SE, RN, "
+                "SD or MBRL, a file, "
+                f"or one of: {', '.join(shipped())}"
+            )
         for file in files:
             found += attempt(file, _read_model, file, gamename)
     if sources and not found:
-        raise UserError(f"no proxy can be used among {', '.join(sources)}; the lines above say why, name others")
+        raise UserError(
+            f"no proxy can be used among {', '.join(sources)}; the lines above say why, name others"
+        )
     return found
 
 
@@ -120,9 +141,13 @@ def _name(file: Path) -> str:
 
 
 def best_of_each(models: Sequence[Model], count: int | None) -> list[Model]:
-    """Of each kind the ``count`` with the highest score of their search, those without one last; None: all."""
+    """Of each kind the ``count`` with the highest score of their search, those without one last;
+    None: all.
+    """
     kinds: dict[str, list[Model]] = {}
-    for model in sorted(models, key=lambda model: math.inf if math.isnan(model.score) else -model.score):
+    for model in sorted(
+        models, key=lambda model: math.inf if math.isnan(model.score) else -model.score
+    ):
         kinds.setdefault(model.trained_on, []).append(model)
     order = dict.fromkeys(model.trained_on for model in models)
     return [model for kind in order for model in kinds[kind][:count]]

@@ -20,8 +20,8 @@ from lightning_rl.envs.wrapped_batch import WrappedBatch
 
 
 class Transitions(NamedTuple):
-    """Rows of transitions: obs, next_obs ``[B, O]``, action ``[B]`` or ``[B, A]``, reward ``[B]``, done ``[B]``: 1 less what the
-    agent's bootstrap is multiplied by.
+    """Rows of transitions: obs, next_obs ``[B, O]``, action ``[B]`` or ``[B, A]``, reward ``[B]``,
+    done ``[B]``: 1 less what the agent's bootstrap is multiplied by.
     """
 
     obs: Tensor
@@ -51,16 +51,24 @@ class RecordedProxy(SyntheticProxy):
 
     kept: list[Transitions] = field(default_factory=list, compare=False)
 
-    def batch(self, params: Tensor, seeds: Sequence[int], gamma: float, repeat: int = 1) -> EnvBatch:
+    def batch(
+        self, params: Tensor, seeds: Sequence[int], gamma: float, repeat: int = 1
+    ) -> EnvBatch:
         return RecordedBatch(super().batch(params, seeds, gamma, repeat), self.kept)
 
 
 def played(agent: Actors, spec: EnvSpec, seeds: Sequence[int], episodes: int) -> list[Transitions]:
-    """The transitions of ``episodes`` greedy episodes of each member on the real task, up to the end of each."""
-    envs = make_envs(spec, [derive_seed(seed, "recorded test", k) for seed in seeds for k in range(episodes)])
+    """The transitions of ``episodes`` greedy episodes of each member on the real task, up to the
+    end of each.
+    """
+    envs = make_envs(
+        spec, [derive_seed(seed, "recorded test", k) for seed in seeds for k in range(episodes)]
+    )
     kept: list[Transitions] = []
     _, lengths = evaluate_agents(agent, RecordedBatch(envs, kept), episodes)
-    steps = -(-lengths.flatten() // spec.repeat)  # decisions; later ones are of further episodes that nobody asked for
+    steps = -(
+        -lengths.flatten() // spec.repeat
+    )  # decisions; later ones are of further episodes that nobody asked for
     return [Transitions(*(column[step < steps] for column in row)) for step, row in enumerate(kept)]
 
 

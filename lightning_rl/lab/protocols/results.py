@@ -25,10 +25,13 @@ _SUMMARISED = ("return_mean", "train_steps", "fitness_mean", "cpu_seconds")
 
 
 class Results:
-    """Rows of plain values in a CSV with these ``columns``; those named in ``key`` together say what a row is about.
+    """Rows of plain values in a CSV with these ``columns``; those named in ``key`` together say
+    what a row is about.
 
-    Rows about one thing are added in one go. Where a killed process left part of a row, the rows above it about one thing go,
-    too, as they may be the begin of what it wrote: a thing is done once more rather than never whole.
+    Rows about one thing are added in one go. Where a killed process left part of a row, the rows
+    above it about one thing go,
+    too, as they may be the begin of what it wrote: a thing is done once more rather than never
+    whole.
     """
 
     def __init__(self, file: Appended, columns: Sequence[str], key: Sequence[str]):
@@ -42,15 +45,23 @@ class Results:
         try:
             rows = list(csv.reader(io.StringIO(lines), strict=True))
         except csv.Error as error:
-            raise UserError(f"'{self._file.path}' is no whole CSV ({error}); name another") from error
+            raise UserError(
+                f"'{self._file.path}' is no whole CSV ({error}); name another"
+            ) from error
         for number, row in enumerate(rows, 2):
             if len(row) != len(self.columns):
-                here = f"'{self._file.path}', row {number}: {len(row)} values in {len(self.columns)} columns"
+                here = (
+                    f"'{self._file.path}', row {number}: {len(row)} values in "
+                    f"{len(self.columns)} columns"
+                )
                 raise UserError(f"{here}; mend the row or name another CSV")
             for name, value in zip(self.columns, row, strict=True):
                 if name in _SUMMARISED and not finite(value):
                     where = f"'{self._file.path}', row {number}, column {name}"
-                    raise UserError(f"{where}: {shown(value)} is not a finite number; mend the row or name another CSV")
+                    raise UserError(
+                        f"{where}: {shown(value)} is not a finite number; mend the row or name "
+                        "another CSV"
+                    )
         return [dict(zip(self.columns, row, strict=True)) for row in rows]
 
     def _leave_out_last(self) -> str:
@@ -80,28 +91,45 @@ class Results:
 
 def _plain(value: Any) -> str:
     """Floats with six significant digits; lists as numbers with spaces between."""
-    return " ".join(map(_plain, value)) if isinstance(value, list | tuple) else str(plain_number(value))
+    return (
+        " ".join(map(_plain, value))
+        if isinstance(value, list | tuple)
+        else str(plain_number(value))
+    )
 
 
 def print_summary(rows: Sequence[Mapping[str, str]], values: Sequence[str]) -> None:
-    """One line per agent, protocol and kind of proxy: mean, standard deviation and median of ``values`` over its rows."""
+    """One line per agent, protocol and kind of proxy: mean, standard deviation and median of
+    ``values`` over its rows.
+    """
     table = pd.DataFrame(rows)
     table[list(values)] = table[list(values)].astype(float)
-    for (agent, protocol, trained_on), group in table.groupby(["agent", "protocol", "trained_on"], sort=False):
+    for (agent, protocol, trained_on), group in table.groupby(
+        ["agent", "protocol", "trained_on"], sort=False
+    ):
         parts = []
         for name in values:
-            parts.append("{name} {mean:,.1f} +- {sd:,.1f} (median {median:,.1f})".format(name=name, **summarise(group[name])))
+            parts.append(
+                "{name} {mean:,.1f} +- {sd:,.1f} (median {median:,.1f})".format(
+                    name=name, **summarise(group[name])
+                )
+            )
         proxies = 0 if trained_on.startswith(REAL) else group["proxy_hash"].nunique()
         where = f" on {proxies} {'proxies' if proxies > 1 else 'proxy'}" if proxies else ""
         say(f"{agent} | {protocol} | {trained_on}: {', '.join(parts)}; {len(group)} agents{where}")
 
 
 @contextlib.contextmanager
-def open_results(path: Path, columns: Sequence[str], key: Sequence[str], force: bool = False) -> Iterator[Results]:
-    """The CSV at ``path``, made if need be; UserError if it is another table, or another process writes to it.
+def open_results(
+    path: Path, columns: Sequence[str], key: Sequence[str], force: bool = False
+) -> Iterator[Results]:
+    """The CSV at ``path``, made if need be; UserError if it is another table, or another process
+    writes to it.
 
     force: a file that is no such table is written anew.
     """
     refuse_run_file(path, "name another CSV")
-    with appending(path, ",".join(columns), "name another CSV, or --force to overwrite it", force) as file:
+    with appending(
+        path, ",".join(columns), "name another CSV, or --force to overwrite it", force
+    ) as file:
         yield Results(file, columns, key)

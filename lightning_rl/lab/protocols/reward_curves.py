@@ -1,7 +1,9 @@
-"""How fast agents learn with learned rewards, and without: the paper's Figures 5 and 9 (arXiv 2202.02790).
+"""How fast agents learn with learned rewards, and without: the paper's Figures 5 and 9 (arXiv
+2202.02790).
 
-Agents train for as many steps as are asked for, in as many episodes as it takes. After every training episode one greedy episode
-of the real task is played; its return holds for the steps of that training episode, and the last one on to the end of the axis.
+Agents train for as many steps as are asked for, in as many episodes as it takes. After every
+training episode one greedy episode of the real task is played; its return holds for the steps of
+that training episode, and the last one on to the end of the axis.
 """
 
 from __future__ import annotations
@@ -32,14 +34,23 @@ CURIOUS = f"{REAL}, curious agents"
 def curves(trained: Trained, grid: Tensor, worst: float | None) -> Tensor:
     """Real test returns ``[N, K]`` at the training steps ``grid`` ``[K]``.
 
-    Agents that finished no episode have the return of the test at the end throughout, those that failed ``worst``; None: nan.
+    Agents that finished no episode have the return of the test at the end throughout, those that
+    failed ``worst``; None: nan.
     """
     r = trained.results
     ends = r.lengths.cumsum(1)
-    place = torch.stack([torch.searchsorted(end, grid) for end in ends])  # the episode under way at that step
+    place = torch.stack(
+        [torch.searchsorted(end, grid) for end in ends]
+    )  # the episode under way at that step
     last = (r.episodes - 1).clamp(min=0).unsqueeze(1)
-    found = torch.where(r.episodes.unsqueeze(1) > 0, r.scores.gather(1, torch.minimum(place, last)), trained.test_returns[:, :1])
-    return found.masked_fill(trained.test_returns.isnan().any(1, keepdim=True), math.nan if worst is None else worst)
+    found = torch.where(
+        r.episodes.unsqueeze(1) > 0,
+        r.scores.gather(1, torch.minimum(place, last)),
+        trained.test_returns[:, :1],
+    )
+    return found.masked_fill(
+        trained.test_returns.isnan().any(1, keepdim=True), math.nan if worst is None else worst
+    )
 
 
 def default_agents(spec: EnvSpec) -> tuple[str, str]:
@@ -50,15 +61,19 @@ def default_agents(spec: EnvSpec) -> tuple[str, str]:
 
 
 def by_curiosity(kind: AgentKind, jobs: Sequence[Job], run_seed: int) -> agents.Variants:
-    """``AgentKind.by_config`` of plain and of curious agents: these differ in the agent, not in the reward.
+    """``AgentKind.by_config`` of plain and of curious agents: these differ in the agent, not in the
+    reward.
 
-    Curious ones have a bonus for what is new to them: counts for tables, an intrinsic curiosity module for networks.
+    Curious ones have a bonus for what is new to them: counts for tables, an intrinsic curiosity
+    module for networks.
     """
     eager = [job for job in jobs if job.model.trained_on == CURIOUS]
     plain = kind.by_config([job for job in jobs if job.model.trained_on != CURIOUS], run_seed)
     if not eager:
         return plain
-    curious = kind.with_config(curiosity="count" if isinstance(kind.config, TabularConfig) else "icm")
+    curious = kind.with_config(
+        curiosity="count" if isinstance(kind.config, TabularConfig) else "icm"
+    )
     return plain + curious.by_config(eager, run_seed)
 
 
@@ -76,11 +91,15 @@ def run(given: argparse.Namespace) -> None:
     models, gamename = agents.asked_models(given, RewardProxy, refusal)
     spec = env_spec(gamename)
     steps = given.steps or STEPS.get(spec.family, 50_000)
-    kinds = agents.asked_kinds(given.agents or default_agents(spec), gamename, "reward-curves", given, steps)
+    kinds = agents.asked_kinds(
+        given.agents or default_agents(spec), gamename, "reward-curves", given, steps
+    )
     every, over = divmod(steps, given.points)
     if over:
         fitting = _points(steps, given.points)
-        raise UserError(f"--points {given.points}: {steps} steps cannot be divided so; use --points {fitting}")
+        raise UserError(
+            f"--points {given.points}: {steps} steps cannot be divided so; use --points {fitting}"
+        )
     grid = torch.arange(1, given.points + 1) * every
     real = real_task(gamename)
     jobs = jobs_on(models, given.count) + jobs_on([real], given.real)
@@ -90,9 +109,13 @@ def run(given: argparse.Namespace) -> None:
         return kind.for_steps(steps, proxy, tests=1, judge_episodes=1)
 
     def train(kind: AgentKind, left: list[Job]) -> Iterator[tuple[list[Job], list[dict[str, Any]]]]:
-        for stack, loop, trained in train_stacks(by_curiosity(kind, left, given.seed), loop_for, "reward curves", given.seed):
+        for stack, loop, trained in train_stacks(
+            by_curiosity(kind, left, given.seed), loop_for, "reward curves", given.seed
+        ):
             found = curves(trained, grid, loop.proxy.spec.min_return).tolist()
             yield stack, [{"area": sum(curve) / len(curve), "returns": curve} for curve in found]
 
     obtained = ("area", "returns")
-    agents.write_agents(given, COLUMNS, kinds, jobs, (f"{steps} steps",), train, obtained, ("area",), every=every)
+    agents.write_agents(
+        given, COLUMNS, kinds, jobs, (f"{steps} steps",), train, obtained, ("area",), every=every
+    )

@@ -1,4 +1,6 @@
-"""``lightning-rl compare A B``: is A better than B, by how much, and how sure is that over seeds?"""
+"""``lightning-rl compare A B``: is A better than B, by how much, and how sure is that over
+seeds?
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,12 @@ import pandas as pd
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.lines import say
-from lightning_rl.functional.intervals import Interval, difference_interval, improvement_interval, mean_of_intervals
+from lightning_rl.functional.intervals import (
+    Interval,
+    difference_interval,
+    improvement_interval,
+    mean_of_intervals,
+)
 from lightning_rl.lab.figures.groups import LABELS, Group, in_common, labelled_runs, make_groups
 from lightning_rl.lab.figures.scores import run_scores
 from lightning_rl.lab.scalars import Floats
@@ -20,7 +27,9 @@ from lightning_rl.lab.tables import interval, put_rows
 
 @dataclass(frozen=True)
 class Comparison:
-    """A against B on one environment: scores ``[n]``, ``[m]``, and (value, low, high) of the statistics of them."""
+    """A against B on one environment: scores ``[n]``, ``[m]``, and (value, low, high) of the
+    statistics of them.
+    """
 
     game: str
     labels: tuple[str, str]
@@ -31,12 +40,20 @@ class Comparison:
 
 def compare_scores(game: str, labels: tuple[str, str], a: Floats, b: Floats) -> Comparison:
     """Mean difference and probability of improvement, with 95 % intervals over runs."""
-    return Comparison(game, labels, (a, b), _floats(difference_interval(a, b)), _floats(improvement_interval(a, b)))
+    return Comparison(
+        game,
+        labels,
+        (a, b),
+        _floats(difference_interval(a, b)),
+        _floats(improvement_interval(a, b)),
+    )
 
 
 def over_environments(comparisons: Sequence[Comparison]) -> tuple[float, float, float]:
     """Probability of improvement, mean over environments."""
-    return _floats(mean_of_intervals([improvement_interval(*comparison.scores) for comparison in comparisons]))
+    return _floats(
+        mean_of_intervals([improvement_interval(*comparison.scores) for comparison in comparisons])
+    )
 
 
 def _floats(found: Interval) -> tuple[float, float, float]:
@@ -51,12 +68,16 @@ def runs_by_environment(source: str, given: argparse.Namespace) -> dict[str, pd.
     for game, runs in games.items():
         if len(names := runs["group"].unique()) > 1:
             several = f"{game or 'one environment'} ({'; '.join(names)})"
-            raise UserError(f"'{source}' holds several methods on {several}; give the folder of one")
+            raise UserError(
+                f"'{source}' holds several methods on {several}; give the folder of one"
+            )
     return games
 
 
 def shared_part(game: str, sides: Sequence[pd.DataFrame], given: argparse.Namespace) -> list[Group]:
-    """The runs of both on one grid of bins, up to where the shortest run ends; says so where that is not the end of all."""
+    """The runs of both on one grid of bins, up to where the shortest run ends; says so where
+    that is not the end of all.
+    """
     runs = [side.assign(gamename=game, group=str(number)) for number, side in enumerate(sides)]
     groups = make_groups(pd.concat(runs), given.x, given.bin)[0][game]
     shared = in_common(groups)
@@ -73,14 +94,22 @@ def compare(given: argparse.Namespace) -> list[Comparison]:
         a, b = ({"": next(iter(runs.values()))} for runs in (a, b))
     shared = [game for game in a if game in b]
     if not shared:
-        raise UserError(f"A is on {', '.join(a)}, B on {', '.join(b)}: both have none; compare runs of one environment")
+        raise UserError(
+            f"A is on {', '.join(a)}, B on {', '.join(b)}: both have none; compare runs of one "
+            "environment"
+        )
     for game in sorted(a.keys() ^ b.keys()):
         say(f"skipped {game}: only {'A' if game in a else 'B'} has runs on it")
     found = []
     for game in shared:
         sides = (a[game], b[game])
-        scores = [run_scores(group, None)[given.score].to_numpy(float) for group in shared_part(game, sides, given)]
-        found.append(compare_scores(game, (sides[0]["group"].iloc[0], sides[1]["group"].iloc[0]), *scores))
+        scores = [
+            run_scores(group, None)[given.score].to_numpy(float)
+            for group in shared_part(game, sides, given)
+        ]
+        found.append(
+            compare_scores(game, (sides[0]["group"].iloc[0], sides[1]["group"].iloc[0]), *scores)
+        )
     return found
 
 
@@ -90,7 +119,9 @@ def verdict(comparison: Comparison) -> str:
     if np.isnan(low):
         return "one run on a side: nothing can be said of seeds"
     if low > 0 or high < 0:
-        alike = " in seeds that are all alike: how sure that is cannot be said" if low == high else ""
+        alike = (
+            " in seeds that are all alike: how sure that is cannot be said" if low == high else ""
+        )
         return f"{'A' if value > 0 else 'B'} is higher{alike}"
     return "no difference shown"
 
@@ -98,12 +129,32 @@ def verdict(comparison: Comparison) -> str:
 def show(given: argparse.Namespace) -> None:
     """Prints the comparison that the arguments ask for."""
     found = compare(given)
-    labels = " against ".join(f"{name} = {source}" for name, source in (("A", given.a), ("B", given.b)))
+    labels = " against ".join(
+        f"{name} = {source}" for name, source in (("A", given.a), ("B", given.b))
+    )
     rows = [("environment", "A (seeds)", "B (seeds)", "A - B", "P(A > B)", "")]
     for each in found:
         a, b = (f"{scores.mean():.1f} ({len(scores)})" for scores in each.scores)
-        rows.append((each.game, a, b, interval(*each.difference), interval(*each.improvement, form=".2f"), verdict(each)))
+        rows.append(
+            (
+                each.game,
+                a,
+                b,
+                interval(*each.difference),
+                interval(*each.improvement, form=".2f"),
+                verdict(each),
+            )
+        )
     if len(found) > 1:
-        rows.append(("all", "", "", "", interval(*over_environments(found), form=".2f"), "mean over environments"))
+        rows.append(
+            (
+                "all",
+                "",
+                "",
+                "",
+                interval(*over_environments(found), form=".2f"),
+                "mean over environments",
+            )
+        )
     what = f"{given.score} of {LABELS.get(given.tag, given.tag)}"
     put_rows(rows, labels, f"{what}; 95 % intervals")

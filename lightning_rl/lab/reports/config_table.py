@@ -1,4 +1,6 @@
-"""``lightning-rl config NAME``: the keys of a method's config with their values and sources, as a Markdown table."""
+"""``lightning-rl config NAME``: the keys of a method's config with their values and sources, as
+a Markdown table.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,16 @@ from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.tables import markdown
 
 SOURCE = re.compile(r"\[[A-Z](?:, [A-Z])*\]")
-"""The letters of a value's source: what a comment says before it explains the key, what comes after is about the value."""
+"""The letters of a value's source: what a comment says before it explains the key, what comes
+after is about the value.
+"""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A key in a ``default`` block: its value as it is written, and its comment before and after the source's letter."""
+    """A key in a ``default`` block: its value as it is written, and its comment before and after
+    the source's letter.
+    """
 
     heading: str
     key: str
@@ -49,7 +55,9 @@ def _parsed(path: Path) -> tuple[str, dict[str, Any]]:
 
 
 def block_rows(path: Path, name: str) -> list[Row]:
-    """The keys in the ``default`` block of a file's block, in order, each under the heading (a comment of its own) above it."""
+    """The keys in the ``default`` block of a file's block, in order, each under the heading (a
+    comment of its own) above it.
+    """
     text, blocks = _parsed(path)
     lines, heading, rows = text.splitlines(), "", []
     block = {key.value: value for key, value in blocks[name].value}.get("default")
@@ -65,22 +73,36 @@ def block_rows(path: Path, name: str) -> list[Row]:
 
 def _plain_rows(block: Block) -> list[Row]:
     """The same of a block that was given as a mapping, which has no comments."""
-    return [Row("", key, json.dumps(value), "", "") for key, value in (block.values.get("default") or {}).items()]
+    return [
+        Row("", key, json.dumps(value), "", "")
+        for key, value in (block.values.get("default") or {}).items()
+    ]
 
 
 def config_rows(found: Entry) -> Iterator[Row]:
-    """All keys of an implementation: explained where they first stand, with the value and source that stand last."""
+    """All keys of an implementation: explained where they first stand, with the value and source
+    that stand last.
+    """
     rows: dict[str, Row] = {}
     order: graphlib.TopologicalSorter[str] = graphlib.TopologicalSorter()
-    blocks = [block_rows(block.path, block.name) if block.path else _plain_rows(block) for block in found.blocks]
+    blocks = [
+        block_rows(block.path, block.name) if block.path else _plain_rows(block)
+        for block in found.blocks
+    ]
     for row in itertools.chain(*blocks):
         first = rows.get(row.key, row)
-        rows[row.key] = dataclasses.replace(row, heading=first.heading, explanation=first.explanation)
+        rows[row.key] = dataclasses.replace(
+            row, heading=first.heading, explanation=first.explanation
+        )
     order.add("")  # keys above the first heading
     for block in reversed(blocks):
-        for above, below in itertools.pairwise(["", *dict.fromkeys(row.heading for row in block if row.heading)]):
+        for above, below in itertools.pairwise(
+            ["", *dict.fromkeys(row.heading for row in block if row.heading)]
+        ):
             order.add(below, above)
-    return (row for heading in order.static_order() for row in rows.values() if row.heading == heading)
+    return (
+        row for heading in order.static_order() for row in rows.values() if row.heading == heading
+    )
 
 
 def legend(found: Entry) -> dict[str, str]:
@@ -96,23 +118,35 @@ def _cell(text: str) -> str:
 
 
 def changes(name: str, gamename: str | None, preset: str | None) -> dict[str, tuple[str, str]]:
-    """What stands above the default values for a gamename and a preset: by key the value and the block that it is in."""
+    """What stands above the default values for a gamename and a preset: by key the value and the
+    block that it is in.
+    """
     if gamename is not None:
         env_spec(gamename)  # or a misspelt one would change nothing, without a word
     layers = merged_values(name, gamename or "", preset)
     blocks = [(where.rpartition("block ")[2].strip("'"), values) for where, values in layers]
     above = [(block, values) for block, values in blocks if not block.endswith(".default")]
-    return {key: (yaml_text(value), block) for block, values in above for key, value in values.items()}
+    return {
+        key: (yaml_text(value), block) for block, values in above for key, value in values.items()
+    }
 
 
 def yaml_text(value: Any) -> str:
     """A value in one line, as ``--set`` takes it."""
-    return yaml.safe_dump(value, default_flow_style=True, width=math.inf, sort_keys=False).removesuffix("...\n").strip()
+    return (
+        yaml.safe_dump(value, default_flow_style=True, width=math.inf, sort_keys=False)
+        .removesuffix("...\n")
+        .strip()
+    )
 
 
 def config_table(name: str, gamename: str | None = None, preset: str | None = None) -> str:
-    """The Markdown table of an implementation, for a gamename and with a preset; UserError for an unknown one."""
-    table: list[Sequence[str]] = [("key", "default" if gamename is preset is None else "value", "meaning and source")]
+    """The Markdown table of an implementation, for a gamename and with a preset; UserError for
+    an unknown one.
+    """
+    table: list[Sequence[str]] = [
+        ("key", "default" if gamename is preset is None else "value", "meaning and source")
+    ]
     found, heading, sources, changed = entry(name), "", "", changes(name, gamename, preset)
     for row in config_rows(found):
         if row.key in changed:
@@ -121,11 +155,19 @@ def config_table(name: str, gamename: str | None = None, preset: str | None = No
         if row.heading != heading:
             heading = row.heading
             table.append((f"*{_cell(heading)}*", "", ""))
-        meaning = f"{row.explanation}. {row.source}" if row.explanation and row.source else row.explanation or row.source
+        meaning = (
+            f"{row.explanation}. {row.source}"
+            if row.explanation and row.source
+            else row.explanation or row.source
+        )
         table.append((f"`{row.key}`", f"`{row.value}`", _cell(meaning)))
         sources += row.source
-    used = {letter for letters in SOURCE.findall(sources) for letter in letters.strip("[]").split(", ")}
-    meanings = [f"[{letter}] {meaning}" for letter, meaning in legend(found).items() if letter in used]
+    used = {
+        letter for letters in SOURCE.findall(sources) for letter in letters.strip("[]").split(", ")
+    }
+    meanings = [
+        f"[{letter}] {meaning}" for letter, meaning in legend(found).items() if letter in used
+    ]
     if meanings:
         table.append(("*sources*", "", _cell("; ".join(meanings))))
     return markdown(table)

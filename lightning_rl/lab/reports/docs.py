@@ -1,7 +1,8 @@
-"""``lightning-rl docs FILE...``: tables and numbers in documents are read from ``results/`` anew, by what their source says.
+"""``lightning-rl docs FILE...``: tables and numbers in documents are read from ``results/`` anew,
+by what their source says.
 
-Below a line ``<!-- made by: lightning-rl ... -->`` is what that command prints, up to the next blank line. Of single numbers see
-``numbers``.
+Below a line ``<!-- made by: lightning-rl ... -->`` is what that command prints, up to the next
+blank line. Of single numbers see ``numbers``.
 """
 
 from __future__ import annotations

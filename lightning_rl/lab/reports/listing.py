@@ -38,7 +38,9 @@ def run_row(run: Run) -> dict[str, object]:
     """One row of the table, without what the run does not have."""
     tag, curve = score_curve(run)
     state, reason = read_state(run.path)
-    row = {name: run.about.get(name, "") for name in ("implementation", "gamename", "exp_name", "seed")}
+    row = {
+        name: run.about.get(name, "") for name in ("implementation", "gamename", "exp_name", "seed")
+    }
     clocks = [*attempt(run.path, read_scalar, run.path, SPEED, skip=lambda *_: None), curve]
     if (clock := clocks[0]) is not None:
         row |= {"env_steps": float(clock.env_steps[-1]), "hours": float(clock.seconds[-1]) / 3600}
@@ -47,17 +49,29 @@ def run_row(run: Run) -> dict[str, object]:
     return {**row, "state": state, "scalar": tag, "run": str(run.path), "reason": reason}
 
 
-def list_runs(folders: Sequence[Path], sort: Sequence[str] = (), reverse: bool = False) -> pd.DataFrame:
+def list_runs(
+    folders: Sequence[Path], sort: Sequence[str] = (), reverse: bool = False
+) -> pd.DataFrame:
     """All runs below the folders, one row each; UserError where there is none."""
     runs = find_runs(folders)
-    steps = track(runs, "reading", transient=True, console=Console(stderr=True), disable=len(runs) < 8)
+    steps = track(
+        runs, "reading", transient=True, console=Console(stderr=True), disable=len(runs) < 8
+    )
     table = pd.DataFrame([run_row(run) for run in steps], columns=list(RUN_COLUMNS))
-    return table.sort_values(list(sort), ascending=not reverse, kind="stable", key=_sortable) if sort else table
+    return (
+        table.sort_values(list(sort), ascending=not reverse, kind="stable", key=_sortable)
+        if sort
+        else table
+    )
 
 
 def _sortable(column: pd.Series) -> pd.Series:
     """Numbers as such; texts, and a column of both, in natural order."""
-    return column if column.dtype.kind in "if" else column.map(lambda value: tuple(natural_order(str(value))))
+    return (
+        column
+        if column.dtype.kind in "if"
+        else column.map(lambda value: tuple(natural_order(str(value))))
+    )
 
 
 def show(given: argparse.Namespace) -> None:

@@ -1,4 +1,5 @@
-"""``lightning-rl report DIR... -o report.html``: runs, tables, curves, configs and films on one page that needs no network.
+"""``lightning-rl report DIR... -o report.html``: runs, tables, curves, configs and films on one
+page that needs no network.
 
 The page is ``page.html``; here is what it shows.
 """
@@ -36,7 +37,9 @@ from lightning_rl.lab.scalars import attempt
 from lightning_rl.lab.tables import is_number
 
 FILMS_PER_RUN, FILM_LIMIT = 2, 4_000_000
-"""How many films of a run are shown, newest first; larger ones (bytes) are shown as a still even with --videos."""
+"""How many films of a run are shown, newest first; larger ones (bytes) are shown as a still even
+with --videos.
+"""
 
 
 class Skipped:
@@ -49,11 +52,18 @@ class Skipped:
         self.lines.setdefault(f"{path}: {reason}")
 
 
-def report(folders: Sequence[Path], tags: Sequence[str], group: Sequence[str] | None, videos: bool, title: str) -> str:
-    """The page of the runs at or below the folders as a text; UserError where there is none, or none has a key of ``group``.
+def report(
+    folders: Sequence[Path],
+    tags: Sequence[str],
+    group: Sequence[str] | None,
+    videos: bool,
+    title: str,
+) -> str:
+    """The page of the runs at or below the folders as a text; UserError where there is none, or
+    none has a key of ``group``.
 
-    tags: scalars to draw; those that no run has are named and left out. group: keys whose values tell groups apart, None: the
-    method. videos: whole films instead of stills.
+    tags: scalars to draw; those that no run has are named and left out. group: keys whose values
+    tell groups apart, None: the method. videos: whole films instead of stills.
     """
     skipped = Skipped()
     runs = find_runs(folders, skipped)
@@ -63,7 +73,8 @@ def report(folders: Sequence[Path], tags: Sequence[str], group: Sequence[str] | 
     content = {
         "program": PROGRAM,
         "title": title,
-        "made_by": f"{len(runs)} run{'s' * (len(runs) > 1)} · lightning_rl {__version__} · made by: {command}",
+        "made_by": f"{len(runs)} run{'s' * (len(runs) > 1)} · lightning_rl {__version__} · made "
+        f"by: {command}",
         "curves": list(_curves([str(run.path) for run in runs], tags, group, skipped)),
         "runs": _runs_table(runs),
         "evaluations": [row for run in runs for row in _evaluations(run)],
@@ -76,7 +87,9 @@ def report(folders: Sequence[Path], tags: Sequence[str], group: Sequence[str] | 
 
 def _template() -> jinja2.Template:
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
-    environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment = jinja2.Environment(
+        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
     environment.filters["base64"] = lambda content: base64.b64encode(content).decode()
     environment.tests["numeric"] = is_number
     return environment.get_template("page.html")
@@ -122,7 +135,10 @@ def _pictures(folders: Sequence[Path], runs: Sequence[Run]) -> list[tuple[str, b
     sweeps = [path for run in runs for path in sorted(run.path.glob("sweep*.png"))]
     found = []
     for path in (*sweeps, *searches):
-        found += [(str(path), content) for content in attempt(path, read_bytes, path, "picture", PICTURE_BYTES)]
+        found += [
+            (str(path), content)
+            for content in attempt(path, read_bytes, path, "picture", PICTURE_BYTES)
+        ]
     return found
 
 
@@ -133,15 +149,27 @@ def _evaluations(run: Run) -> Iterator[Sequence[str]]:
             content = json.loads(read_text(path, "report"))
             command = ", ".join(f"{name}={value:g}" for name, value in content["command"].items())
             for mode in ("sampled", "greedy"):
-                numbers = [f"{content[mode]['return'][key]:.1f}" for key in ("mean", "sd", "iqm", "min", "max")]
-                yield (str(run.path), Path(content["checkpoint"]).name, command, mode, str(content["episodes"]), *numbers)
+                numbers = [
+                    f"{content[mode]['return'][key]:.1f}"
+                    for key in ("mean", "sd", "iqm", "min", "max")
+                ]
+                yield (
+                    str(run.path),
+                    Path(content["checkpoint"]).name,
+                    command,
+                    mode,
+                    str(content["episodes"]),
+                    *numbers,
+                )
         except (UserError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             continue
 
 
 def _films(runs: Sequence[Run], videos: bool, skipped: Skipped) -> Iterator[dict[str, Any]]:
     for run in runs:
-        films = sorted(run.path.glob("recordings/*/*.mp4"), key=lambda path: path.stat().st_mtime, reverse=True)
+        films = sorted(
+            run.path.glob("recordings/*/*.mp4"), key=lambda path: path.stat().st_mtime, reverse=True
+        )
         for path in [*sorted(run.path.glob("evaluation*.mp4")), *films][:FILMS_PER_RUN]:
             try:
                 content = read_bytes(path, "film", PICTURE_BYTES)
@@ -151,7 +179,11 @@ def _films(runs: Sequence[Run], videos: bool, skipped: Skipped) -> Iterator[dict
             except Exception as error:  # whatever the decoder makes of a damaged film
                 skipped(path, f"it is not a whole film ({type(error).__name__})")
             else:
-                yield {"path": str(path), "still": frame, "content": content if videos and len(content) <= FILM_LIMIT else None}
+                yield {
+                    "path": str(path),
+                    "still": frame,
+                    "content": content if videos and len(content) <= FILM_LIMIT else None,
+                }
 
 
 def still(path: Path) -> bytes:
@@ -169,15 +201,21 @@ def _configs(runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
     """One table per method: a column for each distinct config, rows that differ marked."""
     methods: dict[str, dict[str, list[Run]]] = {}
     for run in runs:
-        config = {key: value for key, value in run.about.items() if key not in (*IDENTITY, "preset")}
+        config = {
+            key: value for key, value in run.about.items() if key not in (*IDENTITY, "preset")
+        }
         same = methods.setdefault(str(run.about["implementation"]), {})
         same.setdefault(json.dumps(config, default=str), []).append(run)
     for method, configs in methods.items():
         columns = [json.loads(text) for text in configs]
         keys = list(dict.fromkeys(key for column in columns for key in column))
-        rows = [[key, *(json.dumps(column[key]) if key in column else "" for column in columns)] for key in keys]
+        rows = [
+            [key, *(json.dumps(column[key]) if key in column else "" for column in columns)]
+            for key in keys
+        ]
         yield {
-            "summary": f"{method}: {len(keys)} keys, {len(columns)} different config{'s' * (len(columns) > 1)}",
+            "summary": f"{method}: {len(keys)} keys, {len(columns)} different "
+            f"config{'s' * (len(columns) > 1)}",
             "header": ["key", *map(_where, configs.values())],
             "rows": rows,
             "classes": ["differs" if len(set(row[1:])) > 1 else "" for row in rows],

@@ -2,90 +2,167 @@
 
 from __future__ import annotations
 
-from lightning_rl.core.arguments import Tool, argument, checked_path, figure_path, force, gamename, whole
+from lightning_rl.core.arguments import (
+    Tool,
+    argument,
+    checked_path,
+    figure_path,
+    force,
+    gamename,
+    whole,
+)
 from lightning_rl.lab.figures.registry import BINNED, SCORE
 
 RUN_COLUMNS = (
-    "implementation", "gamename", "exp_name", "seed", "env_steps", "hours", "last", "best", "state", "scalar", "run", "reason",
-)  # fmt: skip
+    "implementation",
+    "gamename",
+    "exp_name",
+    "seed",
+    "env_steps",
+    "hours",
+    "last",
+    "best",
+    "state",
+    "scalar",
+    "run",
+    "reason",
+)
 PAGE_TAGS = ("rollout/return_mean", "eval/return_mean", "eval_greedy/return_mean")
 
-_FOLDERS = argument("folders", "run directory, or folder that holds some", type=checked_path, nargs="+", metavar="DIR")
+_FOLDERS = argument(
+    "folders",
+    "run directory, or folder that holds some",
+    type=checked_path,
+    nargs="+",
+    metavar="DIR",
+)
 _SIDE = "folder with the runs of one method, or a results CSV[:LABEL]"
 _REPORTS = "lightning_rl.lab.reports"
 
 REPORTS = {
     "report": Tool(
-        "make one self-contained HTML page about runs", f"{_REPORTS}.page:show",
+        "make one self-contained HTML page about runs",
+        f"{_REPORTS}.page:show",
         (
             _FOLDERS,
             argument(
-                "-o --out", "where to write it (default: figures/report.html)",
-                type=figure_path, default="report.html", metavar="FILE",
+                "-o --out",
+                "where to write it (default: figures/report.html)",
+                type=figure_path,
+                default="report.html",
+                metavar="FILE",
             ),
             force(),
-            argument("--tag", f"scalar to draw; repeatable (default {', '.join(PAGE_TAGS)})", action="append"),
-            argument("--group", "as for lightning-rl figures curves; repeatable", action="append", metavar="KEY"),
-            argument("--videos", "include whole films instead of single frames", action="store_true"),
+            argument(
+                "--tag",
+                f"scalar to draw; repeatable (default {', '.join(PAGE_TAGS)})",
+                action="append",
+            ),
+            argument(
+                "--group",
+                "as for lightning-rl figures curves; repeatable",
+                action="append",
+                metavar="KEY",
+            ),
+            argument(
+                "--videos", "include whole films instead of single frames", action="store_true"
+            ),
             argument("--title", "title of the page", default="Runs"),
         ),
     ),
     "runs": Tool(
-        "list runs in a table: method, environment, seed, steps, last and best return, state", f"{_REPORTS}.listing:show",
+        "list runs in a table: method, environment, seed, steps, last and best return, state",
+        f"{_REPORTS}.listing:show",
         (
             _FOLDERS,
             argument(
-                "--sort", f"one of {', '.join(RUN_COLUMNS)}", action="append", default=[], choices=RUN_COLUMNS, metavar="COLUMN"
+                "--sort",
+                f"one of {', '.join(RUN_COLUMNS)}",
+                action="append",
+                default=[],
+                choices=RUN_COLUMNS,
+                metavar="COLUMN",
             ),
             argument("--reverse", "sort in descending order", action="store_true"),
-            argument("--csv", "also write the table to this file", type=checked_path, metavar="FILE"),
+            argument(
+                "--csv", "also write the table to this file", type=checked_path, metavar="FILE"
+            ),
             force("--csv FILE"),
         ),
     ),
     "compare": Tool(
-        "compare two methods: difference of means, probability of improvement, intervals", f"{_REPORTS}.compare:show",
+        "compare two methods: difference of means, probability of improvement, intervals",
+        f"{_REPORTS}.compare:show",
         (argument("a", _SIDE, metavar="A"), argument("b", _SIDE, metavar="B"), *BINNED, SCORE),
     ),
     "agents": Tool(
-        "list the trained agents of the package: scores, commands, how they were made", f"{_REPORTS}.agents:show", ()
+        "list the trained agents of the package: scores, commands, how they were made",
+        f"{_REPORTS}.agents:show",
+        (),
     ),
     "film": Tool(
-        "film an agent under one command or several: a GIF, frames in a PNG, or a window", "lightning_rl.lab.films:show",
+        "film an agent under one command or several: a GIF, frames in a PNG, or a window",
+        "lightning_rl.lab.films:show",
         (
             argument("agent", "agent of the package, checkpoint or run directory"),
             argument(
-                "commands", "commands, e.g. return=-100 return=250 (default: the agent's own)",
-                nargs="*", metavar="NAME=VALUE,...",
+                "commands",
+                "commands, e.g. return=-100 return=250 (default: the agent's own)",
+                nargs="*",
+                metavar="NAME=VALUE,...",
             ),
             argument(
-                "-o --out", "where to write it, a .gif or .png (default: film.gif beside the checkpoint)",
-                type=checked_path, metavar="FILE",
+                "-o --out",
+                "where to write it, a .gif or .png (default: film.gif beside the checkpoint)",
+                type=checked_path,
+                metavar="FILE",
             ),
             force("FILE"),
             argument(
-                "--seed", "seed of the environment and the actions (default 0)", type=whole(0, 2**31 - 1), default=0, metavar="N",
+                "--seed",
+                "seed of the environment and the actions (default 0)",
+                type=whole(0, 2**31 - 1),
+                default=0,
+                metavar="N",
             ),
             argument("--window", "show it on the screen instead", action="store_true"),
         ),
     ),
     "demo": Tool(
-        "serve a web page in which a slider sets the commanded return of a LunarLander agent", "lightning_rl.lab.demo.page:show",
+        "serve a web page in which a slider sets the commanded return of a LunarLander agent",
+        "lightning_rl.lab.demo.page:show",
         (
             argument(
-                "agent", "agent of the package, or a checkpoint (default RCP-A-lunarlander)",
-                nargs="?", default="RCP-A-lunarlander",
+                "agent",
+                "agent of the package, or a checkpoint (default RCP-A-lunarlander)",
+                nargs="?",
+                default="RCP-A-lunarlander",
             ),
-            argument("-o --out", "save the page there instead of serving it", type=checked_path, metavar="FILE"),
+            argument(
+                "-o --out",
+                "save the page there instead of serving it",
+                type=checked_path,
+                metavar="FILE",
+            ),
             force("FILE"),
-            argument("--port", "port of this machine (default 8000)", type=whole(0, 65535), default=8000, metavar="N"),
+            argument(
+                "--port",
+                "port of this machine (default 8000)",
+                type=whole(0, 65535),
+                default=8000,
+                metavar="N",
+            ),
         ),
     ),
     "config": Tool(
-        "list the keys of a method's config with meaning, value and source, as a Markdown table", f"{_REPORTS}.config_table:show",
+        "list the keys of a method's config with meaning, value and source, as a Markdown table",
+        f"{_REPORTS}.config_table:show",
         (
             argument("implementation", "method, e.g. UDRL", metavar="NAME"),
-            argument("--gamename", "show the values for this environment", type=gamename, metavar="NAME"),
+            argument(
+                "--gamename", "show the values for this environment", type=gamename, metavar="NAME"
+            ),
             argument("--preset", "show the values with this preset", metavar="NAME"),
         ),
     ),
-}  # fmt: skip
+}

@@ -30,7 +30,8 @@ Words = Annotated[str, Field(min_length=1)]
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
 class Differences:
-    """What the runs here do in another way than those that they stand beside, each in words, or ``none``.
+    """What the runs here do in another way than those that they stand beside, each in words, or
+    ``none``.
 
     Attributes:
         method: task, algorithm, networks and other values.
@@ -50,7 +51,10 @@ class Differences:
     def text(self) -> str:
         """One line of what differs."""
         found = {name: words for name, words in dataclasses.asdict(self).items() if words != "none"}
-        return "; ".join(f"{name}: {words}" for name, words in found.items()) or "nothing that is known"
+        return (
+            "; ".join(f"{name}: {words}" for name, words in found.items())
+            or "nothing that is known"
+        )
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
@@ -77,7 +81,8 @@ class Goal:
         mean: by the mean over seeds.
         every: by each seed, or by ``seeds`` of them.
         seeds: see ``every``.
-        above: the name of a claim; the 95 % interval of the difference of both means is to lie above 0. Higher values are better.
+        above: the name of a claim; the 95 % interval of the difference of both means is to lie
+            above 0. Higher values are better.
         lower: lower values are better.
     """
 
@@ -100,7 +105,8 @@ class Goal:
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
 class Read:
-    """What is read from the run of a seed: of a scalar, a table that a command wrote, or its report.
+    """What is read from the run of a seed: of a scalar, a table that a command wrote, or its
+    report.
 
     Attributes:
         tag: a scalar that the run logs.
@@ -109,12 +115,14 @@ class Read:
         key: column of the table; a.b.c within the report.
         rows: columns of the ``rows`` of the report, which are kept in the claim's CSV for figures.
         where: columns of the table, each with the value of the rows that count.
-        last: window at the end, in logged values, whose mean is the headline. Not of a report or a single number.
-        statistic: ``mean``; ``first``: where the curve first reaches the threshold, in environment steps (of a scalar: in values
-            logged, which are epochs or generations); ``above``: share of the window at or above the threshold.
+        last: window at the end, in logged values, whose mean is the headline. Not of a report or a
+            single number.
+        statistic: ``mean``; ``first``: where the curve first reaches the threshold, in environment
+            steps (of a scalar: in values logged, which are epochs or generations); ``above``: share
+            of the window at or above the threshold.
         threshold: see ``statistic``.
-        keep: of a table, for figures, beside the claim's CSV: the ``means`` of its curves, by kind, in ``.means.csv``, or its
-            ``agents``, row by row, in ``.agents.csv``.
+        keep: of a table, for figures, beside the claim's CSV: the ``means`` of its curves, by kind,
+            in ``.means.csv``, or its ``agents``, row by row, in ``.agents.csv``.
     """
 
     tag: str | None = None
@@ -144,20 +152,29 @@ class Read:
 
     @property
     def in_unit_of_curve(self) -> bool:
-        """Whether the best of the curve can stand beside what is read: not beside steps or shares."""
+        """Whether the best of the curve can stand beside what is read: not beside steps or
+        shares.
+        """
         return self.statistic == "mean"
 
     @property
     def text(self) -> str:
         """What says which number is read: without what is kept beside it, and without defaults."""
-        default = {field.name: field.default for field in dataclasses.fields(self) if field.name not in ("keep", "rows", "where")}
-        values = {name: getattr(self, name) for name in default if getattr(self, name) != default[name]}
+        default = {
+            field.name: field.default
+            for field in dataclasses.fields(self)
+            if field.name not in ("keep", "rows", "where")
+        }
+        values = {
+            name: getattr(self, name) for name in default if getattr(self, name) != default[name]
+        }
         return "; ".join(f"{name}: {value}" for name, value in {**values, **self.where}.items())
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
 class EarlierSeeds:
-    """Fresh seeds that were measured or looked at before settings or judges were what they are; no longer evidence.
+    """Fresh seeds that were measured or looked at before settings or judges were what they are; no
+    longer evidence.
 
     Attributes:
         seeds: which, in words.
@@ -172,7 +189,9 @@ class EarlierSeeds:
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
 class Earlier:
-    """Files of before the manifest. made: on which seeds, by which commit, or where it was published; commands: that made it."""
+    """Files of before the manifest. made: on which seeds, by which commit, or where it was
+    published; commands: that made it.
+    """
 
     made: str
     commands: Annotated[list[str], Field(default_factory=list)]
@@ -188,16 +207,19 @@ class Claim:
         unit: of the number.
         published: what others report.
         goal: what is to be reached; null: the number is reported, whatever it is.
-        commands: of ``lightning-rl``, in their order, for one seed (a training with ``--num_seeds``: for all), training first.
-            ``{seed}``; ``{run}``: the run directory of the training before; ``{folder}``: for files of other commands.
+        commands: of ``lightning-rl``, in their order, for one seed (a training with
+            ``--num_seeds``: for all), training first. ``{seed}``; ``{run}``: the run directory of
+            the training before; ``{folder}``: for files of other commands.
         budget: keys of the config that say how long the trainings are.
         seeds: first-last.
         read: what counts of a run.
         curves: scalars of the (first) training that are kept, the one of the figure first.
         csv: where they land, or the rows of the report.
-        curves_csv: where they are already: the CSV of a claim with the same first training; null: in ``csv``.
+        curves_csv: where they are already: the CSV of a claim with the same first training; null:
+            in ``csv``.
         verify_epochs: how many epochs ``--verify`` runs again.
-        smoke, smoke_flags: of ``--smoke``: other keys of the config of trainings; flags for the other commands.
+        smoke, smoke_flags: of ``--smoke``: other keys of the config of trainings; flags for the
+            other commands.
         cpu_hours: expected, all seeds together; without a training that a claim above has as well.
         tried: how many settings were tried before these, on tuning seeds.
         earlier_seeds: fresh ones that these replace, in their order.
@@ -224,7 +246,9 @@ class Claim:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What is kept of a run besides its value: columns of ``csv``; none where there is no such file."""
+        """What is kept of a run besides its value: columns of ``csv``; none where there is no
+        such file.
+        """
         kept = ("env_steps", *self.curves) if self.curves else tuple(self.read.rows)
         return ("seed", *kept) if kept else ()
 
@@ -246,12 +270,16 @@ class Claim:
                 raise ValueError(f"commands: {unknown('command', words[0], COMMANDS)}")
             for name in re.findall(r"\{(.*?)\}", command):
                 if name not in ("seed", "run", "folder"):
-                    raise ValueError(f"commands: {unknown('placeholder', name, ('seed', 'run', 'folder'))}")
+                    raise ValueError(
+                        f"commands: {unknown('placeholder', name, ('seed', 'run', 'folder'))}"
+                    )
         if self.read.tag is not None and self.read.tag not in self.curves:
             raise ValueError(f"curves lacks read.tag, '{self.read.tag}'; add it")
         if self.curves and self.read.rows:
             raise ValueError("csv has room for curves or for rows of the report; leave one out")
-        if (self.curves or self.read.rows or self.read.tag) and self.commands[0].split()[0] not in TRAININGS:
+        if (self.curves or self.read.rows or self.read.tag) and self.commands[0].split()[
+            0
+        ] not in TRAININGS:
             raise ValueError("curves and rows are of a training, and no command is one")
         return self
 
@@ -274,7 +302,8 @@ class Manifest:
         claims: those that a command measures.
         elsewhere: those that none does.
         earlier: files of before this one, by path or pattern.
-        figures: pictures, each with the figure of ``lightning-rl figures`` and its sources; of ``--figures``.
+        figures: pictures, each with the figure of ``lightning-rl figures`` and its sources; of
+            ``--figures``.
     """
 
     tolerance: PositiveFloat
@@ -287,30 +316,44 @@ class Manifest:
     def _check(self) -> Self:
         for name, claim in self.claims.items():
             if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
-                raise ValueError(f"claim '{shorten(name)}': a name has lower-case letters, digits and single dashes")
+                raise ValueError(
+                    f"claim '{shorten(name)}': a name has lower-case letters, digits and single "
+                    "dashes"
+                )
             for other, its in self.claims.items():
                 if other < name and its.csv == claim.csv:
-                    raise ValueError(f"claim '{name}', key 'csv': '{claim.csv}' is that of '{other}'; give each its own")
+                    raise ValueError(
+                        f"claim '{name}', key 'csv': '{claim.csv}' is that of '{other}'; give each "
+                        "its own"
+                    )
             same = (its.csv for its in self.claims.values() if its.curves_of == claim.curves_of)
             if claim.curves_csv is not None and claim.curves_csv not in same:
                 raise ValueError(
-                    f"claim '{name}', key 'curves_csv': '{claim.curves_csv}' is of no claim with the same first training, "
+                    f"claim '{name}', key 'curves_csv': '{claim.curves_csv}' is of no claim with "
+                    "the same first training, "
                     "budget, seeds and curves; leave it out"
                 )
             if claim.goal and claim.goal.above and claim.goal.above not in self.claims:
-                raise ValueError(f"claim '{name}', key 'goal.above': {unknown('claim', claim.goal.above, self.claims)}")
+                raise ValueError(
+                    f"claim '{name}', key 'goal.above': "
+                    f"{unknown('claim', claim.goal.above, self.claims)}"
+                )
         return self
 
     @functools.cached_property
     def shared_trainings(self) -> dict[str, str]:
-        """Of each claim whose trainings, seeds among them, are those of one above it: that one's name."""
+        """Of each claim whose trainings, seeds among them, are those of one above it: that one's
+        name.
+        """
         owners: dict[str, list[str]] = {}
         found: dict[str, str] = {}
         for name, claim in self.claims.items():
             trainings = [command for command in claim.commands if command.split()[0] in TRAININGS]
             same = owners.setdefault(repr((trainings, claim.budget)), [])
             seeds = set(seed_list(claim.seeds))
-            owner = next((other for other in same if seeds <= set(seed_list(self.claims[other].seeds))), None)
+            owner = next(
+                (other for other in same if seeds <= set(seed_list(self.claims[other].seeds))), None
+            )
             same.append(name)
             found |= {name: owner} if trainings and owner else {}
         return found

@@ -1,4 +1,6 @@
-"""What ``lightning-rl reproduce`` does: what is missing is run, here, in processes or on a cluster; then the ledger is built."""
+"""What ``lightning-rl reproduce`` does: what is missing is run, here, in processes or on a
+cluster; then the ledger is built.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +35,17 @@ from lightning_rl.lab.tables import put_rows
 
 
 def reproduce(arguments: Namespace, main: Main, root: Path = ROOT) -> int:
-    """Runs what is missing of the claims that are asked for, and builds the ledger; the exit code."""
+    """Runs what is missing of the claims that are asked for, and builds the ledger; the exit
+    code.
+    """
     manifest = load_claims(root / MANIFEST)
     chosen = manifest.chosen(arguments.ids)
     if arguments.ids and (arguments.verify or arguments.ledger or arguments.figures):
-        reason = "--verify names its claim" if arguments.verify else "--ledger and --figures are of all claims"
+        reason = (
+            "--verify names its claim"
+            if arguments.verify
+            else "--ledger and --figures are of all claims"
+        )
         raise UserError(f"'{arguments.ids[0]}': {reason}; leave it out")
     if arguments.list:
         show_list(manifest, chosen, root)
@@ -60,7 +68,9 @@ def reproduce(arguments: Namespace, main: Main, root: Path = ROOT) -> int:
 
 
 def possible(jobs: Sequence[Job], arguments: Namespace) -> list[Job]:
-    """Those that this machine, or a cluster, can run; names the others' claims, a UserError where they were asked for by name."""
+    """Those that this machine, or a cluster, can run; names the others' claims, a UserError
+    where they were asked for by name.
+    """
     if arguments.executor == "ray":
         return list(jobs)  # other machines may have what this one lacks
     lacks = {job.name: what for job in jobs if (what := lacking(job.claim, job.smoke))}
@@ -79,12 +89,18 @@ def missing(chosen: dict[str, Claim], root: Path, main: Main) -> list[Job]:
     jobs = []
     for name, claim in chosen.items():
         done = {row["seed"] for row in store.read_runs(root, claim)}
-        jobs += [Job(name, claim, seed, commit, logdir, main, root) for seed in seed_list(claim.seeds) if str(seed) not in done]
+        jobs += [
+            Job(name, claim, seed, commit, logdir, main, root)
+            for seed in seed_list(claim.seeds)
+            if str(seed) not in done
+        ]
     return jobs
 
 
 def announce(jobs: Sequence[Job], manifest: Manifest) -> None:
-    """Says what is about to be run, and which trainings of other claims have to be run again for it."""
+    """Says what is about to be run, and which trainings of other claims have to be run again for
+    it.
+    """
     claims = {job.name: job.claim for job in jobs}
     running = {(job.name, job.seed) for job in jobs}
     hours = sum(job.claim.cpu_hours / len(seed_list(job.claim.seeds)) for job in jobs)
@@ -94,7 +110,9 @@ def announce(jobs: Sequence[Job], manifest: Manifest) -> None:
         owner = manifest.shared_trainings.get(job.name)
         if owner is None or (owner, job.seed) in running:
             continue
-        if not all(step.run.exists() for step in steps_of(job, job.claim.budget) if step.run is not None):
+        if not all(
+            step.run.exists() for step in steps_of(job, job.claim.budget) if step.run is not None
+        ):
             again.setdefault(owner, set()).add(job.seed)
     for owner, seeds in again.items():
         training = manifest.claims[owner]
@@ -107,7 +125,10 @@ def smoke(arguments: Namespace, manifest: Manifest, chosen: dict[str, Claim], ma
     """One seed of each claim with a tiny budget, and the ledger of it, in a folder of its own."""
     place = Path(tempfile.mkdtemp(prefix="lightning-rl-smoke-"))
     first = {name: seed_list(claim.seeds)[0] for name, claim in chosen.items()}
-    jobs = [Job(name, claim, first[name], "smoke", place / "exp_dir", main, None, smoke=True) for name, claim in chosen.items()]
+    jobs = [
+        Job(name, claim, first[name], "smoke", place / "exp_dir", main, None, smoke=True)
+        for name, claim in chosen.items()
+    ]
     _run_all(possible(jobs, arguments), arguments, place)
     write_text(place / PAGE, ledger(manifest, place, "smoke"))
     shutil.rmtree(place / "exp_dir")
@@ -121,7 +142,9 @@ def build(manifest: Manifest, root: Path) -> None:
 
 
 def draw(manifest: Manifest, root: Path, main: Main) -> None:
-    """Draws the pictures of the manifest. Their numbers are in the CSVs beside them, and SVGs are made by the same commands."""
+    """Draws the pictures of the manifest. Their numbers are in the CSVs beside them, and SVGs
+    are made by the same commands.
+    """
     for path, words in manifest.figures.items():
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(root):
             name, *rest = shlex.split(words)
@@ -146,7 +169,9 @@ def show_list(manifest: Manifest, chosen: dict[str, Claim], root: Path) -> None:
 
 
 def _run_all(jobs: Sequence[Job], arguments: Namespace, root: Path) -> None:
-    """Runs the jobs and stores each as soon as it is done; UserError at the end where some failed."""
+    """Runs the jobs and stores each as soon as it is done; UserError at the end where some
+    failed.
+    """
     failed: list[str] = []
     with _executor(arguments, len(jobs)) as run:
         for count, outcome in enumerate(run(jobs), 1):
@@ -157,7 +182,10 @@ def _run_all(jobs: Sequence[Job], arguments: Namespace, root: Path) -> None:
             value = outcome.failure or f"{outcome.job.about}: {outcome.about['value']:.6g}"
             say(f"{count} of {len(jobs)}: {value}", error=bool(outcome.failure))
     if failed:
-        raise UserError(f"{len(failed)} of {len(jobs)} runs failed; the same command tries them again. The first: {failed[0]}")
+        raise UserError(
+            f"{len(failed)} of {len(jobs)} runs failed; the same command tries them again. The "
+            f"first: {failed[0]}"
+        )
 
 
 Run = Callable[[Sequence[Job]], Iterator[Outcome]]
@@ -165,7 +193,9 @@ Run = Callable[[Sequence[Job]], Iterator[Outcome]]
 
 @contextlib.contextmanager
 def _executor(arguments: Namespace, count: int) -> Iterator[Run]:
-    """How jobs are run: one after another here, in processes, or on a Ray cluster; outcomes as they come."""
+    """How jobs are run: one after another here, in processes, or on a Ray cluster; outcomes as
+    they come.
+    """
     if arguments.executor == "ray" and count:
         with _on_ray(arguments.ray_address) as run:
             yield run
@@ -178,15 +208,24 @@ def _executor(arguments: Namespace, count: int) -> Iterator[Run]:
 
 @contextlib.contextmanager
 def _in_processes(processes: int, tasks_each: int | None) -> Iterator[Run]:
-    """tasks_each: a process is left after so many, so that a long run meets nothing that another one has left behind."""
+    """tasks_each: a process is left after so many, so that a long run meets nothing that another
+    one has left behind.
+    """
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, context, initializer=_begin, max_tasks_per_child=tasks_each) as pool:
+    with ProcessPoolExecutor(
+        processes, context, initializer=_begin, max_tasks_per_child=tasks_each
+    ) as pool:
 
         def run(jobs: Sequence[Job]) -> Iterator[Outcome]:
             try:
-                yield from (done.result() for done in as_completed([pool.submit(run_job, job) for job in jobs]))
+                yield from (
+                    done.result()
+                    for done in as_completed([pool.submit(run_job, job) for job in jobs])
+                )
             except BrokenProcessPool as error:
-                raise UserError("a process died (out of memory?); lower --jobs: the same command goes on") from error
+                raise UserError(
+                    "a process died (out of memory?); lower --jobs: the same command goes on"
+                ) from error
             except BaseException as error:
                 if isinstance(error, KeyboardInterrupt):  # which a terminal tells them, too
                     for process in list(pool._processes.values()):
@@ -198,14 +237,18 @@ def _in_processes(processes: int, tasks_each: int | None) -> Iterator[Run]:
 
 
 def _begin() -> None:
-    """A process of its own: one that began with another epoch finishes it where this program is killed."""
+    """A process of its own: one that began with another epoch finishes it where this program is
+    killed.
+    """
     os.environ["TTY_COMPATIBLE"] = "0"  # lines instead of progress bars
     leave_with_parent(finish_epoch)
 
 
 @contextlib.contextmanager
 def _on_ray(address: str | None) -> Iterator[Run]:
-    """A CPU for each job. Runs are resumed where their folder is: on a file system that all machines share."""
+    """A CPU for each job. Runs are resumed where their folder is: on a file system that all
+    machines share.
+    """
     import ray
 
     from lightning_rl.evolution.cluster import join_cluster, leave_cluster
@@ -214,7 +257,9 @@ def _on_ray(address: str | None) -> Iterator[Run]:
     task = ray.remote(num_cpus=1, max_retries=-1)(run_job)
 
     def run(jobs: Sequence[Job]) -> Iterator[Outcome]:
-        waiting = [task.remote(dataclasses.replace(job, logdir=job.logdir.resolve())) for job in jobs]
+        waiting = [
+            task.remote(dataclasses.replace(job, logdir=job.logdir.resolve())) for job in jobs
+        ]
         while waiting:
             (done, *_), waiting = ray.wait(waiting)
             yield ray.get(done)

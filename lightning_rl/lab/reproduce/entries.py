@@ -22,7 +22,8 @@ MET, NOT_MET, SOME, NONE, REPORTED = "met", "not met", "some seeds", "not run ye
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A claim and the seeds that are measured: in their order values, bests, CPU-hours and commits; each machine once.
+    """A claim and the seeds that are measured: in their order values, bests, CPU-hours and commits;
+    each machine once.
 
     beside: what is to be known beside the value.
     """
@@ -44,11 +45,15 @@ class Entry:
 def read_entry(name: str, claim: Claim, root: Path) -> Entry:
     """A claim with what is measured of it."""
     rows, path = read_runs(root, claim), runs_path(root, claim)
-    values, bests, hours = ([number(row, column, path) for row in rows] for column in ("value", "best", "cpu_hours"))
+    values, bests, hours = (
+        [number(row, column, path) for row in rows] for column in ("value", "best", "cpu_hours")
+    )
     machines = list(dict.fromkeys(row["machine"] for row in rows))
     sweeps = read_sweeps(root, claim)
     beside = sweeps.text if sweeps else ""
-    return Entry(name, claim, values, bests, hours, [row["commit"] for row in rows], machines, beside)
+    return Entry(
+        name, claim, values, bests, hours, [row["commit"] for row in rows], machines, beside
+    )
 
 
 def read_entries(manifest: Manifest, root: Path) -> dict[str, Entry]:
@@ -57,11 +62,15 @@ def read_entries(manifest: Manifest, root: Path) -> dict[str, Entry]:
 
 
 def verdict(entry: Entry, entries: Mapping[str, Entry]) -> str:
-    """Met or not, once all seeds are there, or so many have failed that the others cannot save it."""
+    """Met or not, once all seeds are there, or so many have failed that the others cannot save
+    it.
+    """
     goal, measured = entry.claim.goal, len(entry.values)
     if not measured:
         return NONE
-    failed = 0 if goal is None else sum(not reaches(goal, value, goal.every) for value in entry.values)
+    failed = (
+        0 if goal is None else sum(not reaches(goal, value, goal.every) for value in entry.values)
+    )
     lost = goal is not None and failed > entry.asked - (goal.seeds or entry.asked)
     if measured < entry.asked:
         return NOT_MET if lost else SOME
@@ -77,7 +86,9 @@ def verdict(entry: Entry, entries: Mapping[str, Entry]) -> str:
 
 
 def verdict_text(entry: Entry, word: str) -> str:
-    """A verdict for a page; says where seeds are missing, or the interval of a mean that is met reaches beyond the goal."""
+    """A verdict for a page; says where seeds are missing, or the interval of a mean that is met
+    reaches beyond the goal.
+    """
     goal = entry.claim.goal
     if word == NOT_MET and len(entry.values) < entry.asked:
         return f"**{word}** ({len(entry.values)} of {entry.asked} seeds)"
@@ -113,33 +124,57 @@ def measured_text(entry: Entry) -> str:
     if not entry.values:
         return ""
     if len(finite) < len(entry.values):
-        reached = f", the others at {', '.join(f'{value:,.6g}' for value in finite)}" if finite else ""
-        return f"not reached by {len(entry.values) - len(finite)} of {len(entry.values)} seeds{reached}"
+        reached = (
+            f", the others at {', '.join(f'{value:,.6g}' for value in finite)}" if finite else ""
+        )
+        return (
+            f"not reached by {len(entry.values) - len(finite)} of {len(entry.values)} "
+            f"seeds{reached}"
+        )
     mean, low, high = map(float, mean_interval(finite))
     return interval(mean, low, high, ",.1f" if abs(mean) >= 10 else ".2f")
 
 
 def value_of_claim(name: str, what: str) -> float:
-    """A number of a claim: published, or measured: the mean, the ends of its interval, the least, the highest, how many seeds.
+    """A number of a claim: published, or measured: the mean, the ends of its interval, the least,
+    the highest, how many seeds.
 
-    Of an error of obedience also its floor, and the error of the worst command, its seed, and what it asked for and obtained.
+    Of an error of obedience also its floor, and the error of the worst command, its seed, and what
+    it asked for and obtained.
     """
     claim = load_claims(MANIFEST).chosen([name])[name]
     if what == "published" and claim.published is not None and claim.published.value is not None:
         return claim.published.value
-    if what in ("floor", "error", "seed", "asked", "obtained") and (sweeps := read_sweeps(Path(), claim)) is not None:
+    if (
+        what in ("floor", "error", "seed", "asked", "obtained")
+        and (sweeps := read_sweeps(Path(), claim)) is not None
+    ):
         return float(getattr(sweeps, what))
     values = read_entry(name, claim, Path()).values
     if not values or what not in ("mean", "low", "high", "min", "max", "seeds"):
         raise UserError(f"claim '{name}' has no '{what}' to be printed; it may not be measured yet")
     mean, low, high = map(float, mean_interval(values))
-    return {"mean": mean, "low": low, "high": high, "min": min(values), "max": max(values), "seeds": float(len(values))}[what]
+    return {
+        "mean": mean,
+        "low": low,
+        "high": high,
+        "min": min(values),
+        "max": max(values),
+        "seeds": float(len(values)),
+    }[what]
 
 
 def difference_of_claims(name: str, less: str, what: str) -> float:
-    """The mean of a claim less that of another, or an end of the interval of this difference, Welch's."""
+    """The mean of a claim less that of another, or an end of the interval of this difference,
+    Welch's.
+    """
     claims = load_claims(MANIFEST).chosen([name, less])
     values, others = (read_entry(each, claims[each], Path()).values for each in (name, less))
     if not values or not others or what not in ("mean", "low", "high"):
-        raise UserError(f"claim '{name}' less '{less}' has no '{what}' to be printed; one may not be measured yet")
-    return dict(zip(("mean", "low", "high"), map(float, difference_interval(values, others)), strict=True))[what]
+        raise UserError(
+            f"claim '{name}' less '{less}' has no '{what}' to be printed; one may not be measured "
+            "yet"
+        )
+    return dict(
+        zip(("mean", "low", "high"), map(float, difference_interval(values, others)), strict=True)
+    )[what]

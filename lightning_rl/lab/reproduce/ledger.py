@@ -1,4 +1,6 @@
-"""``docs/results.md``: what is published beside what was measured, met or not, one row for each claim."""
+"""``docs/results.md``: what is published beside what was measured, met or not, one row for each
+claim.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ from lightning_rl.lab.reproduce.entries import (
     read_entries,
     verdict,
     verdict_text,
-)  # fmt: skip
+)
 from lightning_rl.lab.reproduce.manifest import load_claims
 from lightning_rl.lab.reproduce.recomputed import lost_seeds
 from lightning_rl.lab.reproduce.runs import shown_command
@@ -65,23 +67,37 @@ and compares them with the stored curve. In commands, `N` is the seed, `{run}` t
 `{folder}` any folder."""
 _THINNED = "Not to be computed again, as the curves that are kept are thinned"
 _COLUMNS = (
-    "claim", "published", "what differs here", "here, 95 % interval", "verdict", "goal", "seeds", "earlier seeds",
-    "settings tried", "unit", "machine",
-)  # fmt: skip
+    "claim",
+    "published",
+    "what differs here",
+    "here, 95 % interval",
+    "verdict",
+    "goal",
+    "seeds",
+    "earlier seeds",
+    "settings tried",
+    "unit",
+    "machine",
+)
 
 
 def ledger(manifest: Manifest, root: Path, commit: str) -> str:
-    """The page of what is measured in ``root``. commit: of the checkout; seeds of another one say so."""
+    """The page of what is measured in ``root``. commit: of the checkout; seeds of another one
+    say so.
+    """
     entries = read_entries(manifest, root)
     verdicts = {name: verdict(entry, entries) for name, entry in entries.items()}
     families: dict[str, list[Entry]] = {}
     for entry in entries.values():
         families.setdefault(entry.claim.family, []).append(entry)
     elsewhere = [("claim", "what", "goal", "where")]
-    elsewhere += [(name, each.task, each.goal, each.see) for name, each in manifest.elsewhere.items()]
+    elsewhere += [
+        (name, each.task, each.goal, each.see) for name, each in manifest.elsewhere.items()
+    ]
     parts = [
         "# Results",
-        "Made by `lightning-rl reproduce --ledger` from `results/claims.yaml` and the CSVs that it names; not to be edited.",
+        "Made by `lightning-rl reproduce --ledger` from `results/claims.yaml` and the CSVs that it "
+        "names; not to be edited.",
         f"Built at commit {commit}.",
         markdown(counts(families, verdicts)),
         _HOW,
@@ -95,22 +111,36 @@ def ledger(manifest: Manifest, root: Path, commit: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def counts(families: Mapping[str, Sequence[Entry]], verdicts: Mapping[str, str]) -> list[Sequence[str]]:
-    """The table at the top: how many claims have which verdict, and how many of the met ones had other seeds before."""
+def counts(
+    families: Mapping[str, Sequence[Entry]], verdicts: Mapping[str, str]
+) -> list[Sequence[str]]:
+    """The table at the top: how many claims have which verdict, and how many of the met ones had
+    other seeds before.
+    """
     words = (NOT_MET, REPORTED, SOME, NONE)
 
     def row(name: str, entries: Sequence[Entry]) -> Sequence[str]:
         found = [verdicts[entry.name] for entry in entries]
         met = [entry for entry in entries if verdicts[entry.name] == MET]
         again = sum(bool(entry.claim.earlier_seeds) for entry in met)
-        return (name, *map(str, (len(found), len(met), again, *(found.count(word) for word in words))))
+        return (
+            name,
+            *map(str, (len(found), len(met), again, *(found.count(word) for word in words))),
+        )
 
     rows = [row(name, its) for name, its in families.items()]
     total = row("**all**", [entry for its in families.values() for entry in its])
     return [("", "claims", MET, "of these after earlier seeds", *words), *rows, total]
 
 
-def _family(name: str, entries: Sequence[Entry], verdicts: Mapping[str, str], manifest: Manifest, root: Path, commit: str) -> str:
+def _family(
+    name: str,
+    entries: Sequence[Entry],
+    verdicts: Mapping[str, str],
+    manifest: Manifest,
+    root: Path,
+    commit: str,
+) -> str:
     """A table of what is claimed and measured, and below it where each comes from."""
     rows = [_COLUMNS, *(_row(entry, verdicts[entry.name]) for entry in entries)]
     sources = "\n".join(_source(entry, manifest, root, commit) for entry in entries)
@@ -119,28 +149,65 @@ def _family(name: str, entries: Sequence[Entry], verdicts: Mapping[str, str], ma
 
 def show(given: argparse.Namespace) -> None:
     """Prints what is published and measured of some claims."""
-    root = Path() if MANIFEST.exists() else ROOT  # a checkout of one's own, or the one that this is of
+    root = (
+        Path() if MANIFEST.exists() else ROOT
+    )  # a checkout of one's own, or the one that this is of
     manifest = load_claims(root / MANIFEST)
     entries = read_entries(manifest, root)
-    rows: list[Sequence[str]] = [("task", "published", "what differs here", "here, 95 % interval", "goal", "verdict", "claim")]
+    rows: list[Sequence[str]] = [
+        (
+            "task",
+            "published",
+            "what differs here",
+            "here, 95 % interval",
+            "goal",
+            "verdict",
+            "claim",
+        )
+    ]
     for name, claim in manifest.chosen(given.ids).items():
         entry, word = entries[name], verdict(entries[name], entries)
-        here = NONE if word == NONE else f"{measured_text(entry)}, seeds {_seeds(entry)}{_beside(entry)}"
+        here = (
+            NONE
+            if word == NONE
+            else f"{measured_text(entry)}, seeds {_seeds(entry)}{_beside(entry)}"
+        )
         what = re.split("[:,(]", claim.task)[0].strip()
-        published = claim.published.text if claim.published and claim.published.value is None else _published(claim)
+        published = (
+            claim.published.text
+            if claim.published and claim.published.value is None
+            else _published(claim)
+        )
         otherwise = _otherwise(claim)
-        rows.append((what, published, otherwise, here, goal_text(claim.goal), verdict_text(entry, word), f"`{name}`"))
+        rows.append(
+            (
+                what,
+                published,
+                otherwise,
+                here,
+                goal_text(claim.goal),
+                verdict_text(entry, word),
+                f"`{name}`",
+            )
+        )
     say(*markdown(rows).split("\n"))
 
 
 def _row(entry: Entry, word: str) -> tuple[str, ...]:
     claim = entry.claim
     return (
-        f"`{entry.name}`", _published(claim), _otherwise(claim), measured_text(entry) + _beside(entry),
-        verdict_text(entry, word), goal_text(claim.goal), _seeds(entry),
+        f"`{entry.name}`",
+        _published(claim),
+        _otherwise(claim),
+        measured_text(entry) + _beside(entry),
+        verdict_text(entry, word),
+        goal_text(claim.goal),
+        _seeds(entry),
         "; ".join(_earlier_seeds(each) for each in claim.earlier_seeds),
-        "not counted" if claim.tried is None else str(claim.tried), claim.unit, "; ".join(entry.machines),
-    )  # fmt: skip
+        "not counted" if claim.tried is None else str(claim.tried),
+        claim.unit,
+        "; ".join(entry.machines),
+    )
 
 
 def _beside(entry: Entry) -> str:
@@ -149,7 +216,13 @@ def _beside(entry: Entry) -> str:
 
 def _published(claim: Claim) -> str:
     published = claim.published
-    return "–" if published is None else "see below" if published.value is None else f"{published.value:,.6g}"
+    return (
+        "–"
+        if published is None
+        else "see below"
+        if published.value is None
+        else f"{published.value:,.6g}"
+    )
 
 
 def _otherwise(claim: Claim) -> str:
@@ -157,7 +230,11 @@ def _otherwise(claim: Claim) -> str:
 
 
 def _seeds(entry: Entry) -> str:
-    return f"{len(entry.values)} of {entry.asked}" if 0 < len(entry.values) < entry.asked else entry.claim.seeds
+    return (
+        f"{len(entry.values)} of {entry.asked}"
+        if 0 < len(entry.values) < entry.asked
+        else entry.claim.seeds
+    )
 
 
 def _earlier_seeds(each: EarlierSeeds) -> str:
@@ -165,7 +242,9 @@ def _earlier_seeds(each: EarlierSeeds) -> str:
     values = [value for value in each.values if math.isfinite(value)]
     if not values:
         return f"{each.seeds}: not kept"
-    spread = f" ({_four_digits(min(values))} to {_four_digits(max(values))})" if len(values) > 1 else ""
+    spread = (
+        f" ({_four_digits(min(values))} to {_four_digits(max(values))})" if len(values) > 1 else ""
+    )
     never = f", {len(each.values) - len(values)} never" if len(values) < len(each.values) else ""
     return f"{each.seeds}: {_four_digits(sum(values) / len(values))}{spread}{never}"
 
@@ -191,11 +270,19 @@ def _source(entry: Entry, manifest: Manifest, root: Path, commit: str) -> str:
     lines = [f"* **`{entry.name}`**: {claim.task}."]
     if claim.published is not None:
         lines.append(f"  Published: {claim.published.text} ({claim.published.source}).")
-    lines += [f"  Earlier seeds {_earlier_seeds(each)}; then: {each.then}." for each in claim.earlier_seeds]
+    lines += [
+        f"  Earlier seeds {_earlier_seeds(each)}; then: {each.then}."
+        for each in claim.earlier_seeds
+    ]
     seeds = len(seed_list(claim.seeds))
-    lines.append(f"  {seeds} seed{'s' * (seeds != 1)}, {hours_text(entry, manifest)}: `{shown_command(claim)}`")
+    lines.append(
+        f"  {seeds} seed{'s' * (seeds != 1)}, {hours_text(entry, manifest)}: "
+        f"`{shown_command(claim)}`"
+    )
     if entry.values:
-        best = [value for value in entry.bests if math.isfinite(value) and claim.read.in_unit_of_curve]
+        best = [
+            value for value in entry.bests if math.isfinite(value) and claim.read.in_unit_of_curve
+        ]
         beside = f" best over time {sum(best) / len(best):,.1f};" if best else ""
         values = ", ".join(f"{value:,.6g}" for value in entry.values)
         path = Path(claim.curves_file) if claim.columns else runs_path(Path(), claim)
@@ -212,7 +299,10 @@ def hours_text(entry: Entry, manifest: Manifest) -> str:
     if (owner := manifest.shared_trainings.get(entry.name)) is not None:
         training = manifest.claims[owner]
         again = training.cpu_hours / len(seed_list(training.seeds))
-        text += f" after the trainings of `{owner}` ({again:.2g} a seed more where their run directories are gone)"
+        text += (
+            f" after the trainings of `{owner}` ({again:.2g} a seed more where their run "
+            "directories are gone)"
+        )
     measured = [hours for hours in entry.hours if math.isfinite(hours)]
     return f"{text}, {sum(measured) / len(measured):.2g} a seed measured" if measured else text
 
@@ -220,5 +310,10 @@ def hours_text(entry: Entry, manifest: Manifest) -> str:
 def _commits(commits: Sequence[str], commit: str) -> str:
     """Which commits the seeds are of."""
     distinct = list(dict.fromkeys(commits))
-    texts = [each if each == commit[:12] else f"**{each}**, another one than this page's" for each in distinct]
-    return ("Made at commit " if len(distinct) == 1 else "Made at several commits: ") + "; ".join(texts)
+    texts = [
+        each if each == commit[:12] else f"**{each}**, another one than this page's"
+        for each in distinct
+    ]
+    return ("Made at commit " if len(distinct) == 1 else "Made at several commits: ") + "; ".join(
+        texts
+    )

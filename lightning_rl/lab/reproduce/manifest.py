@@ -29,28 +29,45 @@ from lightning_rl.lab.reproduce.claims import (
 def load_claims(path: Path) -> Manifest:
     """The manifest; UserError names the file, the claim, the key and what was probably meant."""
     if not path.is_file():
-        raise UserError(f"'{path}' is missing: only a checkout of the repository holds the claims; clone it and work there")
+        raise UserError(
+            f"'{path}' is missing: only a checkout of the repository holds the claims; clone it "
+            "and work there"
+        )
     return _manifest(read_text(path, "manifest"), path)
 
 
 @functools.lru_cache(maxsize=1)  # a page asks for hundreds of numbers, one by one
 def _manifest(text: str, path: Path) -> Manifest:
-    raw = parse_yaml(text, f"'{path}'", trusted=True)  # keys that begin with _ hold what others repeat
-    raw = {key: value for key, value in raw.items() if not str(key).startswith("_")} if isinstance(raw, dict) else raw
+    raw = parse_yaml(
+        text, f"'{path}'", trusted=True
+    )  # keys that begin with _ hold what others repeat
+    raw = (
+        {key: value for key, value in raw.items() if not str(key).startswith("_")}
+        if isinstance(raw, dict)
+        else raw
+    )
     try:
-        return TypeAdapter(Manifest).validate_json(json.dumps(raw, default=str))  # JSON's mappings may become dataclasses
+        return TypeAdapter(Manifest).validate_json(
+            json.dumps(raw, default=str)
+        )  # JSON's mappings may become dataclasses
     except ValidationError as error:
         raise UserError(f"'{path}'{_complaint(error)}") from error
 
 
 _PARTS: dict[str, type] = {
-    "published": Published, "here": Differences, "goal": Goal, "read": Read, "earlier_seeds": EarlierSeeds,
-}  # fmt: skip
+    "published": Published,
+    "here": Differences,
+    "goal": Goal,
+    "read": Read,
+    "earlier_seeds": EarlierSeeds,
+}
 _SECTIONS: dict[str, type] = {"claims": Claim, "elsewhere": Elsewhere, "earlier": Earlier}
 
 
 def _complaint(error: ValidationError) -> str:
-    """The first mistake: claim, key, and what is wrong with it. A misspelt key comes before the one that is missing then."""
+    """The first mistake: claim, key, and what is wrong with it. A misspelt key comes before the
+    one that is missing then.
+    """
     first = min(error.errors(), key=lambda each: each["type"] != "unexpected_keyword_argument")
     loc = [str(part) for part in first["loc"]]
     message = first["msg"].removeprefix("Value error, ")

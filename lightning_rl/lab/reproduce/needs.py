@@ -18,10 +18,15 @@ def of_baseline(claim: Claim) -> bool:
 
 
 def lacking(claim: Claim, smoke: bool = False) -> str:
-    """What this machine lacks for the claim, empty where it has all; smoke: trainings on a GPU are moved to the processor."""
+    """What this machine lacks for the claim, empty where it has all; smoke: trainings on a GPU
+    are moved to the processor.
+    """
     if of_baseline(claim) and importlib.util.find_spec("stable_baselines3") is None:
         return "Stable-Baselines3 (pip install 'lightning_rl[baselines]')"
-    if any("kernels=numba" in command for command in claim.commands) and importlib.util.find_spec("numba") is None:
+    if (
+        any("kernels=numba" in command for command in claim.commands)
+        and importlib.util.find_spec("numba") is None
+    ):
         return "numba (pip install 'lightning_rl[fast]')"
     if on_gpu(claim) and not smoke:
         import torch

@@ -1,4 +1,6 @@
-"""Values of a claim once more, from what is kept of its runs: curves and means are thinned, so not all of them can be."""
+"""Values of a claim once more, from what is kept of its runs: curves and means are thinned, so
+not all of them can be.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +13,31 @@ import numpy as np
 
 from lightning_rl.lab.reproduce.claims import Claim
 from lightning_rl.lab.reproduce.reading import statistic
-from lightning_rl.lab.reproduce.store import Row, kept_path, number, read_curves, read_kept_rows, read_runs
+from lightning_rl.lab.reproduce.store import (
+    Row,
+    kept_path,
+    number,
+    read_curves,
+    read_kept_rows,
+    read_runs,
+)
 
 _DIGITS = 1e-3  # numbers are kept in four digits and more
 
 
 def lost_seeds(root: Path, claim: Claim) -> list[str]:
-    """The seeds whose curves or means are kept, and give another value than that which was read from the run."""
+    """The seeds whose curves or means are kept, and give another value than that which was read
+    from the run.
+    """
     if claim.read.tag is None and claim.read.keep is None:
         return []
     kept = read_curves(root, claim) if claim.read.tag else read_kept_rows(root, claim)
     where, path = claim.read.where, kept_path(root, claim) or root / claim.curves_file
-    rows = [row for row in kept if all(row.get(name, wanted) == wanted for name, wanted in where.items())]
+    rows = [
+        row
+        for row in kept
+        if all(row.get(name, wanted) == wanted for name, wanted in where.items())
+    ]
     lost = []
     for run in read_runs(root, claim):
         value = _value(claim, [row for row in rows if row["seed"] == run["seed"]], path)

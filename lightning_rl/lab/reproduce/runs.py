@@ -28,7 +28,13 @@ from lightning_rl.core.yaml_files import read_yaml
 from lightning_rl.lab.reproduce.checkout import require_commit
 from lightning_rl.lab.reproduce.claims import TRAININGS, Claim, Value
 from lightning_rl.lab.reproduce.needs import of_baseline, on_gpu
-from lightning_rl.lab.reproduce.reading import identity, read_curve, read_kept, read_rows, read_value
+from lightning_rl.lab.reproduce.reading import (
+    identity,
+    read_curve,
+    read_kept,
+    read_rows,
+    read_value,
+)
 from lightning_rl.lab.reproduce.seeds import seed_list
 
 Main = Callable[[Sequence[str], str], int]
@@ -39,8 +45,8 @@ Main = Callable[[Sequence[str], str], int]
 class Job:
     """One seed of a claim.
 
-    logdir: the folder of the runs of this commit; main: the command line; root: of the checkout, which has to stay as it is, or
-    None; smoke: tiny budgets.
+    logdir: the folder of the runs of this commit; main: the command line; root: of the checkout,
+    which has to stay as it is, or None; smoke: tiny budgets.
     """
 
     name: str
@@ -66,8 +72,8 @@ class Job:
 class Outcome:
     """What became of a job.
 
-    about: a row of the claim's runs; curve: rows of its CSV; failure: one line, else empty; kept: rows of its agents or of
-    their mean curves.
+    about: a row of the claim's runs; curve: rows of its CSV; failure: one line, else empty; kept:
+    rows of its agents or of their mean curves.
     """
 
     job: Job
@@ -81,9 +87,9 @@ class Outcome:
 class Step:
     """A command of a job: the words after ``lightning-rl``.
 
-    place: where one command at a time is at work for the seeds that begin with first; run: the run directory, where it is a
-    training; done: a file that says that it is done, of evaluations, which other claims may have in common. Other commands find
-    out what is left.
+    place: where one command at a time is at work for the seeds that begin with first; run: the run
+    directory, where it is a training; done: a file that says that it is done, of evaluations, which
+    other claims may have in common. Other commands find out what is left.
     """
 
     words: list[str]
@@ -104,28 +110,45 @@ def shown_command(claim: Claim, seed: int | str = "N") -> str:
     lines = []
     for command in claim.commands:
         words = command.replace("{seed}", str(seed))
-        training = [f"--seed {_first_seed(claim, command, seed)}", *budget] if words.split()[0] in TRAININGS else []
+        training = (
+            [f"--seed {_first_seed(claim, command, seed)}", *budget]
+            if words.split()[0] in TRAININGS
+            else []
+        )
         lines.append(" ".join(["lightning-rl", words, *training]))
     return " && ".join(lines)
 
 
 def _first_seed(claim: Claim, command: str, seed: int | str) -> int | str:
-    """Of a training for a seed of the claim: one with ``--num_seeds`` is the same for all, and begins with their first."""
+    """Of a training for a seed of the claim: one with ``--num_seeds`` is the same for all, and
+    begins with their first.
+    """
     return seed_list(claim.seeds)[0] if "--num_seeds" in shlex.split(command) else seed
 
 
 def steps_of(job: Job, budget: Mapping[str, Value]) -> list[Step]:
-    """The commands of a job. Trainings with the same words share a run directory, whatever claim they belong to."""
+    """The commands of a job. Trainings with the same words share a run directory, whatever claim
+    they belong to.
+    """
     found: list[Step] = []
     run = job.folder
     for command in job.claim.commands:
         words = [_filled(word, job, run) for word in shlex.split(command)]
         if words[0] in TRAININGS:
             first = _first_seed(job.claim, command, job.seed)
-            words += ["--seed", str(first), *(["--num_workers", "0"] if words[0] == "train" else []), "--resume"]
+            words += [
+                "--seed",
+                str(first),
+                *(["--num_workers", "0"] if words[0] == "train" else []),
+                "--resume",
+            ]
             words += ["--accelerator", "cpu"] if job.smoke and "--accelerator" in words else []
-            words += [word for key, value in budget.items() for word in ("--set", f"{key}={_yaml(value)}")]
-            place = hashlib.sha256(shlex.join(words).replace(str(job.logdir), "").encode()).hexdigest()[:12]
+            words += [
+                word for key, value in budget.items() for word in ("--set", f"{key}={_yaml(value)}")
+            ]
+            place = hashlib.sha256(
+                shlex.join(words).replace(str(job.logdir), "").encode()
+            ).hexdigest()[:12]
             words += ["--logdir", str(job.logdir), "--exp_name", place]
             run = _run_dir(words, job.seed)
             found.append(Step(words, run.parent, first, run))
@@ -141,7 +164,11 @@ def steps_of(job: Job, budget: Mapping[str, Value]) -> list[Step]:
 
 
 def _filled(word: str, job: Job, run: Path) -> str:
-    return word.replace("{seed}", str(job.seed)).replace("{run}", str(run)).replace("{folder}", str(job.folder))
+    return (
+        word.replace("{seed}", str(job.seed))
+        .replace("{run}", str(run))
+        .replace("{folder}", str(job.folder))
+    )
 
 
 def _yaml(value: Value) -> str:
@@ -157,9 +184,11 @@ def _run_dir(words: Sequence[str], seed: int) -> Path:
 
 
 def run_job(job: Job) -> Outcome:
-    """Runs what is left of a job and reads it; what its commands print goes to ``log.txt`` in its folder.
+    """Runs what is left of a job and reads it; what its commands print goes to ``log.txt`` in its
+    folder.
 
-    An error of ours, there or while its results are read, is a failed run as well, its traceback in the log: the others go on.
+    An error of ours, there or while its results are read, is a failed run as well, its traceback in
+    the log: the others go on.
     """
     started, fresh = time.process_time(), not job.folder.exists()
     make_folder(job.folder)
@@ -168,28 +197,46 @@ def run_job(job: Job) -> Outcome:
         with _logged(job.folder):
             for step in steps:
                 _run_step(job, step)
-            if job.root is not None and (job.root / ".git").exists():  # another machine has the package alone
+            if (
+                job.root is not None and (job.root / ".git").exists()
+            ):  # another machine has the package alone
                 require_commit(job.root, job.commit)
             runs = [step.run for step in steps if step.run is not None]
             with _explained(job.folder):
                 value, best = read_value(job.claim.read, runs, job.folder)
-                curve = read_curve(job.claim.curves, runs[0]) if job.claim.curves else read_rows(job.claim.read, runs)
+                curve = (
+                    read_curve(job.claim.curves, runs[0])
+                    if job.claim.curves
+                    else read_rows(job.claim.read, runs)
+                )
                 kept = read_kept(job.claim.read, job.folder, job.seed)
     except UserError as error:
         return Outcome(job, {}, [], f"{job.about}: {error}")
     hours = (time.process_time() - started) / 3600 if fresh else float("nan")
     about = {
-        "seed": job.seed, "value": value, "best": best, "commit": job.commit[:12], "config_hash": config_hash(runs, job),
-        "machine": machine(job.claim), "versions": versions(job.claim), "cpu_hours": hours, "read": job.claim.read.text,
-        "command": shown_command(job.claim, job.seed), **identity(runs),
-    }  # fmt: skip
+        "seed": job.seed,
+        "value": value,
+        "best": best,
+        "commit": job.commit[:12],
+        "config_hash": config_hash(runs, job),
+        "machine": machine(job.claim),
+        "versions": versions(job.claim),
+        "cpu_hours": hours,
+        "read": job.claim.read.text,
+        "command": shown_command(job.claim, job.seed),
+        **identity(runs),
+    }
     return Outcome(job, about, curve, kept=kept)
 
 
 @contextlib.contextmanager
 def _logged(folder: Path) -> Iterator[None]:
     """What is printed goes to log.txt, line by line."""
-    with (folder / "log.txt").open("a", buffering=1) as log, contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
+    with (
+        (folder / "log.txt").open("a", buffering=1) as log,
+        contextlib.redirect_stdout(log),
+        contextlib.redirect_stderr(log),
+    ):
         yield
 
 
@@ -207,7 +254,9 @@ def _explained(folder: Path) -> Iterator[None]:
 
 
 def _run_step(job: Job, step: Step) -> None:
-    """Runs a command, unless it is done; one that another claim has in common waits until it is done."""
+    """Runs a command, unless it is done; one that another claim has in common waits until it is
+    done.
+    """
     make_folder(step.place)
     with FileLock(step.place / f".{step.first}.lock"):
         if step.done is not None and step.done.exists():
@@ -228,22 +277,32 @@ def config_hash(runs: Sequence[Path], job: Job) -> str:
     """Of all values of the configs of the trainings, without the place of their files."""
     configs = [read_yaml(run / "config.yaml")["config"] for run in runs]
     text = json.dumps(configs, sort_keys=True)
-    for run in runs:  # a later training may start from a file of an earlier one, whose folder has the seed in its name
+    # a later training may start from a file of an earlier one, whose folder has the seed in its
+    # name
+    for run in runs:
         text = text.replace(str(run), "")
     text = text.replace(str(job.logdir), "")
     return hashlib.sha256(text.encode()).hexdigest()[:12] if runs else ""
 
 
 def machine(claim: Claim) -> str:
-    """The processor, which of its instructions torch uses, as other ones round differently, and the GPU of claims on one."""
+    """The processor, which of its instructions torch uses, as other ones round differently, and
+    the GPU of claims on one.
+    """
     import torch
 
     processor = f"{platform.machine()} {platform.system()}"
     with contextlib.suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text().splitlines()
-        processor = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), processor)
+        processor = next(
+            (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
+            processor,
+        )
     gpu = on_gpu(claim) and torch.cuda.is_available()
-    return f"{processor}, {torch.backends.cpu.get_cpu_capability()}{f', {torch.cuda.get_device_name()}' if gpu else ''}"
+    return (
+        f"{processor}, "
+        f"{torch.backends.cpu.get_cpu_capability()}{f', {torch.cuda.get_device_name()}' if gpu else ''}"  # noqa: E501
+    )
 
 
 def versions(claim: Claim) -> str:
@@ -252,14 +311,23 @@ def versions(claim: Claim) -> str:
 
     packages = ["torch", "numpy", "pytorch-lightning", "gymnasium", "mujoco", "scipy"]
     packages += ["stable-baselines3"] if of_baseline(claim) else []
-    return " ".join([f"python {platform.python_version()}", *(f"{name} {metadata.version(name)}" for name in packages)])
+    return " ".join(
+        [
+            f"python {platform.python_version()}",
+            *(f"{name} {metadata.version(name)}" for name in packages),
+        ]
+    )
 
 
 def first_epochs(job: Job) -> list[dict[str, Any]]:
-    """The curve of the first epochs of a seed, run anew: ``max_epochs`` ends a run early and changes nothing before."""
+    """The curve of the first epochs of a seed, run anew: ``max_epochs`` ends a run early and
+    changes nothing before.
+    """
     (first, *_) = steps_of(job, {**job.claim.budget, "max_epochs": job.claim.verify_epochs})
     assert first.run is not None  # a claim with curves begins with a training
     say(f"lightning-rl {shlex.join(first.words)}", error=True)
     if code := job.main(first.words, "lightning-rl"):
-        raise UserError(f"{job.about}: its first epochs ended with exit code {code}; what is above says why")
+        raise UserError(
+            f"{job.about}: its first epochs ended with exit code {code}; what is above says why"
+        )
     return read_curve(job.claim.curves, first.run)

@@ -1,4 +1,6 @@
-"""The CSVs of a claim: its curves, and beside them a row for each seed that says what it gave and where it was run."""
+"""The CSVs of a claim: its curves, and beside them a row for each seed that says what it gave
+and where it was run.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,19 @@ from lightning_rl.lab.reproduce.runs import Outcome, shown_command
 from lightning_rl.lab.reproduce.seeds import seed_list
 from lightning_rl.lab.tables import IDENTITY, csv_lines, csv_rows, runs_beside
 
-RUN_COLUMNS = ("seed", *IDENTITY, "value", "best", "cpu_hours", "commit", "config_hash", "machine", "versions", "read", "command")
+RUN_COLUMNS = (
+    "seed",
+    *IDENTITY,
+    "value",
+    "best",
+    "cpu_hours",
+    "commit",
+    "config_hash",
+    "machine",
+    "versions",
+    "read",
+    "command",
+)
 Row = Mapping[str, str]
 
 
@@ -34,16 +48,24 @@ def kept_path(root: Path, claim: Claim) -> Path | None:
 
 
 def read_runs(root: Path, claim: Claim) -> list[Row]:
-    """The seeds that are measured as the claim says now, in order; of other commands, or read otherwise, they are no evidence."""
+    """The seeds that are measured as the claim says now, in order; of other commands, or read
+    otherwise, they are no evidence.
+    """
     by_seed = {row["seed"]: row for row in _read(runs_path(root, claim), RUN_COLUMNS)}
-    if claim.columns and claim.curves_csv is None:  # without another claim's curves only that one is not measured
+    if (
+        claim.columns and claim.curves_csv is None
+    ):  # without another claim's curves only that one is not measured
         by_seed = _only(by_seed, read_curves(root, claim))
     if claim.read.keep is not None:
         by_seed = _only(by_seed, read_kept_rows(root, claim))
     found = [by_seed[seed] for seed in map(str, seed_list(claim.seeds)) if seed in by_seed]
     for row in found:
         number(row, "value", runs_path(root, claim))
-    return [row for row in found if (row["command"], row["read"]) == (shown_command(claim, row["seed"]), claim.read.text)]
+    return [
+        row
+        for row in found
+        if (row["command"], row["read"]) == (shown_command(claim, row["seed"]), claim.read.text)
+    ]
 
 
 def _only(by_seed: Mapping[str, Row], stored: Sequence[Row]) -> dict[str, Row]:
@@ -64,7 +86,9 @@ def read_kept_rows(root: Path, claim: Claim) -> list[Row]:
 
 
 def add(root: Path, outcome: Outcome) -> None:
-    """Puts a seed into the CSVs of its claim, in place of what they had of it. Another process may do so at the same time."""
+    """Puts a seed into the CSVs of its claim, in place of what they had of it. Another process
+    may do so at the same time.
+    """
     claim = outcome.job.claim
     path = root / claim.curves_file
     make_folder(path.parent)
@@ -83,7 +107,9 @@ def number(row: Row, column: str, path: Path) -> float:
         return float(row[column] or "nan")
     except ValueError as error:
         where = f"'{path}', seed {row['seed']}"
-        raise UserError(f"{where}: {column} is {shown(row[column])}, no number; mend or remove the file") from error
+        raise UserError(
+            f"{where}: {column} is {shown(row[column])}, no number; mend or remove the file"
+        ) from error
 
 
 def _read(path: Path, columns: Sequence[str]) -> list[Row]:
@@ -93,16 +119,26 @@ def _read(path: Path, columns: Sequence[str]) -> list[Row]:
     reader = csv_rows(read_text(path, "CSV", TABLE_BYTES))
     rows: list[Row] = list(reader)
     if missing := [name for name in columns if name not in (reader.fieldnames or ())]:
-        raise UserError(f"'{path}' lacks the column '{missing[0]}'; remove the file, and its runs are made again")
+        raise UserError(
+            f"'{path}' lacks the column '{missing[0]}'; remove the file, and its runs are made "
+            "again"
+        )
     if any(None in row.values() for row in rows):
-        raise UserError(f"'{path}' has a row that is not whole; remove the file, and its runs are made again")
+        raise UserError(
+            f"'{path}' has a row that is not whole; remove the file, and its runs are made again"
+        )
     return rows
 
 
-def _replace(path: Path, columns: Sequence[str], seed: int, new: Sequence[Mapping[str, Any]]) -> None:
+def _replace(
+    path: Path, columns: Sequence[str], seed: int, new: Sequence[Mapping[str, Any]]
+) -> None:
     """Writes the file with ``new`` in place of the rows of the seed."""
     before = [row for row in _read(path, columns) if row["seed"] != str(seed)]
-    rows = [*before, *({name: shortest({"seed": seed, **row}[name]) for name in columns} for row in new)]
+    rows = [
+        *before,
+        *({name: shortest({"seed": seed, **row}[name]) for name in columns} for row in new),
+    ]
     rows.sort(key=lambda row: int(row["seed"]))
     write_text(path, csv_lines([columns, *([row[name] for name in columns] for row in rows)]))
 

@@ -1,4 +1,6 @@
-"""Beside a claim's error of obedience: how much of it chance alone would leave, and the command that was missed by most."""
+"""Beside a claim's error of obedience: how much of it chance alone would leave, and the command
+that was missed by most.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from lightning_rl.lab.reproduce.store import number, read_curves
 
 @dataclass(frozen=True)
 class Sweeps:
-    """floor: in the unit of the claim, as its value; the others are of the worst command: its seed and returns."""
+    """floor: in the unit of the claim, as its value; the others are of the worst command: its
+    seed and returns.
+    """
 
     floor: float
     seed: float
@@ -29,7 +33,8 @@ class Sweeps:
     def text(self) -> str:
         """For a cell of a table."""
         return (
-            f"chance alone: {self.floor:,.{1 if self.floor >= 10 else 2}f}; worst: seed {self.seed:.0f} asked for "
+            f"chance alone: {self.floor:,.{1 if self.floor >= 10 else 2}f}; worst: seed "
+            f"{self.seed:.0f} asked for "
             f"{self.asked:,.1f} obtains {self.obtained:,.1f}"
         )
 
@@ -51,5 +56,9 @@ def read_sweeps(root: Path, claim: Claim) -> Sweeps | None:
         asked, _, sd, episodes = zip(*rows, strict=True)
         unit = max(asked) - min(asked) if claim.read.key == "error_share" else 1.0
         floors.append(sampling_floor(sd, episodes) / unit)
-    every = [(abs(obtained - asked), seed, asked, obtained) for seed, rows in by_seed.items() for asked, obtained, *_ in rows]
+    every = [
+        (abs(obtained - asked), seed, asked, obtained)
+        for seed, rows in by_seed.items()
+        for asked, obtained, *_ in rows
+    ]
     return Sweeps(statistics.fmean(floors), *max(every)[1:])

@@ -1,7 +1,10 @@
-"""``lightning-rl reproduce --verify``: the first epochs of a claim's first seed are run again and compared with the stored curve.
+"""``lightning-rl reproduce --verify``: the first epochs of a claim's first seed are run again and
+compared with the stored curve.
 
-On the same processor with the same versions every digit is the same. Elsewhere sums are rounded in another way, which
-after some hundred updates is another run of the same method: there, as close as another seed may be.
+On the same processor with the same versions every digit is the same. Elsewhere sums are rounded in
+another way, which
+after some hundred updates is another run of the same method: there, as close as another seed may
+be.
 """
 
 from __future__ import annotations
@@ -21,19 +24,29 @@ from lightning_rl.lab.reproduce.reading import FIRST_POINTS
 from lightning_rl.lab.reproduce.runs import Job, Main, first_epochs, machine, versions
 
 FURTHER_SEEDS, LEAST = 0.99, 3
-"""Share of further seeds that are within what is allowed on another machine; stored seeds that it takes to know."""
+"""Share of further seeds that are within what is allowed on another machine; stored seeds that
+it takes to know.
+"""
 
 
 def verify(name: str, manifest: Manifest, root: Path, main: Main) -> None:
-    """Runs the first epochs of a claim's first seed again; UserError where its curve is not the stored one."""
+    """Runs the first epochs of a claim's first seed again; UserError where its curve is not the
+    stored one.
+    """
     claim = manifest.chosen([name])[name]
     if not claim.curves:
         owner = manifest.shared_trainings.get(name)
-        remedy = f"its training is that of {owner}: --verify {owner}" if owner else "it is run as a whole or not at all"
+        remedy = (
+            f"its training is that of {owner}: --verify {owner}"
+            if owner
+            else "it is run as a whole or not at all"
+        )
         raise UserError(f"claim '{name}' keeps no curve; {remedy}")
     rows = store.read_runs(root, claim)
     if not rows:
-        raise UserError(f"claim '{name}' has no stored curve to compare with; run lightning-rl reproduce {name}")
+        raise UserError(
+            f"claim '{name}' has no stored curve to compare with; run lightning-rl reproduce {name}"
+        )
     row = rows[0]
     with tempfile.TemporaryDirectory() as folder:
         job = Job(name, claim, int(row["seed"]), "verify", Path(folder), main, None)
@@ -42,20 +55,40 @@ def verify(name: str, manifest: Manifest, root: Path, main: Main) -> None:
     stored, path = curves[row["seed"]], root / claim.curves_file
     points, columns = range(min(len(again), len(stored))), ("env_steps", *claim.curves)
     if not points:
-        raise UserError(f"{job.about}: its first {claim.verify_epochs} epochs hold no stored point; raise verify_epochs")
+        raise UserError(
+            f"{job.about}: its first {claim.verify_epochs} epochs hold no stored point; raise "
+            "verify_epochs"
+        )
     same_place = (row["machine"], row["versions"]) == (machine(job.claim), versions(job.claim))
-    elsewhere = f"within {manifest.tolerance:.0%}, or as another seed may be, on another machine or with other versions"
+    elsewhere = (
+        f"within {manifest.tolerance:.0%}, or as another seed may be, on another machine "
+        "or with other versions"
+    )
     how, digits, near = "digit for digit" if same_place else elsewhere, 0, 0
     for k, column in itertools.product(points, columns):
         now, before = store.kept(float(again[k][column])), store.number(stored[k], column, path)
-        seeds = [store.number(curve[k], column, path) for curve in curves.values() if len(curve) > k]
+        seeds = [
+            store.number(curve[k], column, path) for curve in curves.values() if len(curve) > k
+        ]
         equal, within = _equal(now, before), _within(now, before, manifest.tolerance)
         digits, near = digits + equal, near + within
         if not (equal or (not same_place and (within or _as_another_seed(now, seeds)))):
-            difference = f"{column} at step {int(stored[k]['env_steps']):,} is {now:.9g} now and {before:.9g}"
-            raise UserError(f"{job.about}: {difference} in '{claim.curves_file}'; they should be equal {how}")
-    say(f"{job.about}: {len(points)} points up to step {int(again[points[-1]]['env_steps']):,} equal the stored curve {how}")
-    others = "" if same_place else f", {near} are within {manifest.tolerance:.0%}; the others are as another seed may be"
+            difference = (
+                f"{column} at step {int(stored[k]['env_steps']):,} is {now:.9g} now and "
+                f"{before:.9g}"
+            )
+            raise UserError(
+                f"{job.about}: {difference} in '{claim.curves_file}'; they should be equal {how}"
+            )
+    say(
+        f"{job.about}: {len(points)} points up to step {int(again[points[-1]]['env_steps']):,} "
+        f"equal the stored curve {how}"
+    )
+    others = (
+        ""
+        if same_place
+        else f", {near} are within {manifest.tolerance:.0%}; the others are as another seed may be"
+    )
     say(f"{digits} of {len(points) * len(columns)} values have the same digits{others}")
 
 

@@ -1,4 +1,6 @@
-"""The results of a search: its trials, a table of them, and the best settings as a YAML that ``--config`` takes."""
+"""The results of a search: its trials, a table of them, and the best settings as a YAML that
+``--config`` takes.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,14 @@ import pandas as pd
 import yaml
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.files import is_recorded, read_text, record_of, refuse_foreign, was_there, write_text
+from lightning_rl.core.files import (
+    is_recorded,
+    read_text,
+    record_of,
+    refuse_foreign,
+    was_there,
+    write_text,
+)
 from lightning_rl.core.limits import shown
 from lightning_rl.core.lines import say
 from lightning_rl.core.yaml_files import read_yaml
@@ -26,7 +35,9 @@ BEST, TABLE, SEARCH = "best.yaml", "trials.csv", "search.yaml"
 
 @dataclass(frozen=True)
 class Trial:
-    """A trial on disk. reports: (budget, score) of each report; failure: why it ended before its time, or empty."""
+    """A trial on disk. reports: (budget, score) of each report; failure: why it ended before its
+    time, or empty.
+    """
 
     name: str
     settings: Mapping[str, Any]
@@ -58,14 +69,19 @@ def write_search(plan: Plan) -> None:
 
 
 def require_same(plan: Plan) -> None:
-    """UserError where the search that is there is another one: its trials would be taken for those of this."""
+    """UserError where the search that is there is another one: its trials would be taken for
+    those of this.
+    """
     there, now = read_search(plan.folder), yaml.safe_load(yaml.safe_dump(_about(plan)))
-    parts = {f"{name}.": (there.pop(name, None) or {}, now.pop(name)) for name in ("tune", "config")} | {"": (there, now)}
+    parts = {
+        f"{name}.": (there.pop(name, None) or {}, now.pop(name)) for name in ("tune", "config")
+    } | {"": (there, now)}
     for part, (old, new) in parts.items():
         for key in sorted(new.keys() | old.keys()):
             if old.get(key) != new.get(key):
                 raise UserError(
-                    f"--resume: {part}{key} is {shown(new.get(key))} now but {shown(old.get(key))} in '{plan.folder / SEARCH}'; "
+                    f"--resume: {part}{key} is {shown(new.get(key))} now but {shown(old.get(key))} "
+                    f"in '{plan.folder / SEARCH}'; "
                     "use the same settings, or another --exp_name for a new search"
                 )
 
@@ -75,14 +91,20 @@ def read_search(folder: Path) -> dict[str, Any]:
     try:
         return dict(read_yaml(folder / SEARCH))
     except (UserError, TypeError, ValueError) as error:
-        raise UserError(f"'{folder}' is not the tune/ folder of a search: it has no whole {SEARCH}") from error
+        raise UserError(
+            f"'{folder}' is not the tune/ folder of a search: it has no whole {SEARCH}"
+        ) from error
 
 
 def read_trials(folder: Path) -> list[Trial]:
     """All trials of a search, also while it runs; UserError if there is none."""
     found = []
     for settings in sorted(folder.glob(f"*/{SETTINGS}")):
-        if record_of(settings) is not None and not is_recorded(settings) and not was_there(settings):
+        if (
+            record_of(settings) is not None
+            and not is_recorded(settings)
+            and not was_there(settings)
+        ):
             continue  # a folder of the user
         refuse_foreign(settings)
         trial, rows = settings.parent, read_reports(settings.parent)
@@ -92,15 +114,22 @@ def read_trials(folder: Path) -> list[Trial]:
             seeds = rows[-1]["seed_scores"] if rows else ""
         except (KeyError, ValueError, TypeError) as error:
             remedy = "move its folder away, then start again"
-            raise UserError(f"'{trial / REPORTS}' is not as a trial has written it; {remedy}") from error
+            raise UserError(
+                f"'{trial / REPORTS}' is not as a trial has written it; {remedy}"
+            ) from error
         found.append(Trial(trial.name, read_yaml(settings) or {}, reports, seeds, failure))
     if not found:
-        raise UserError(f"'{folder}' holds no trial: expected folders with {SETTINGS} and {REPORTS}, as --use_tune writes them")
+        raise UserError(
+            f"'{folder}' holds no trial: expected folders with {SETTINGS} and {REPORTS}, as "
+            "--use_tune writes them"
+        )
     return found
 
 
 def best_trial(trials: Sequence[Trial], mode: str) -> Trial | None:
-    """The best of the trials with the most reports: a score at a smaller budget says less. None where none has a score."""
+    """The best of the trials with the most reports: a score at a smaller budget says less. None
+    where none has a score.
+    """
     return next((trial for trial in ranked(trials, mode) if trial.reports), None)
 
 
@@ -127,8 +156,10 @@ def write_results(plan: Plan, trials: Sequence[Trial]) -> None:
     }
     ((key, total),) = plan.tune.budget.items()
     head = (
-        f"# The best of {len(trials)} trials ({plan.tune.algorithm}): {plan.tune.metric} {best.score:.6g}, mean of seeds "
-        f"{options.seed} .. {options.seed + plan.tune.seeds - 1} at {key} {best.reports[-1][0]:.0f} of {total}.\n"
+        f"# The best of {len(trials)} trials ({plan.tune.algorithm}): {plan.tune.metric} "
+        f"{best.score:.6g}, mean of seeds "
+        f"{options.seed} .. {options.seed + plan.tune.seeds - 1} at {key} "
+        f"{best.reports[-1][0]:.0f} of {total}.\n"
         f"# It has {', '.join(f'{name}={plain(value)}' for name, value in best.settings.items())}\n"
     )
     write_text(plan.folder / BEST, head + yaml.safe_dump(content, sort_keys=False))
@@ -138,11 +169,21 @@ def write_results(plan: Plan, trials: Sequence[Trial]) -> None:
     for row in rows:
         settings = " ".join(f"{name}={row[name].replace(' ', '')}" for name in plan.tune.search)
         shown.append((row["trial"], row["state"], row[key], row["score"], settings))
-    put_rows(shown, f"{options.implementation} on {options.gamename}: {plan.tune.metric}, {plan.tune.seeds} seeds")
-    use = f"--implementation {options.implementation} --gamename {options.gamename} --config {plan.folder / BEST}"
+    put_rows(
+        shown,
+        f"{options.implementation} on {options.gamename}: {plan.tune.metric}, {plan.tune.seeds} "
+        "seeds",
+    )
+    use = (
+        f"--implementation {options.implementation} --gamename {options.gamename} --config "
+        f"{plan.folder / BEST}"
+    )
     use += "" if options.logdir == Path("exp_dir").absolute() else f" --logdir {options.logdir}"
     unseen = max(100, options.seed + plan.tune.seeds)
-    say(f"best settings: {plan.folder / BEST}", f"use them, on a seed not searched: python trainer.py {use} --seed {unseen}")
+    say(
+        f"best settings: {plan.folder / BEST}",
+        f"use them, on a seed not searched: python trainer.py {use} --seed {unseen}",
+    )
 
 
 def _row(trial: Trial, plan: Plan) -> dict[str, str]:
@@ -150,12 +191,25 @@ def _row(trial: Trial, plan: Plan) -> dict[str, str]:
     budget, score = (f"{value:.6g}" for value in trial.reports[-1]) if trial.reports else ("", "")
     settings = {name: plain(trial.settings.get(name)) for name in plan.tune.search}
     state = state_of(trial, plan.tune.reports)
-    return {"trial": trial.name, "state": state, key: budget, "score": score, "seed_scores": trial.seed_scores, **settings}
+    return {
+        "trial": trial.name,
+        "state": state,
+        key: budget,
+        "score": score,
+        "seed_scores": trial.seed_scores,
+        **settings,
+    }
 
 
 def plain(value: Any) -> str:
     """A setting in few characters."""
-    return f"{value:.4g}" if isinstance(value, float) else value if isinstance(value, str) else json.dumps(value)
+    return (
+        f"{value:.4g}"
+        if isinstance(value, float)
+        else value
+        if isinstance(value, str)
+        else json.dumps(value)
+    )
 
 
 def state_of(trial: Trial, reports: int) -> str:

@@ -39,7 +39,11 @@ from lightning_rl.lab.tuning.trial import FAILED, Plan, fail, run_trial
 from lightning_rl.run.state import held
 
 STATE = "ray"  # folder of Ray Tune's own state
-NEEDS = {"asha": (), "optuna": ("optuna",), "bohb": ("ConfigSpace", "hpbandster.optimizers.config_generators.bohb")}
+NEEDS = {
+    "asha": (),
+    "optuna": ("optuna",),
+    "bohb": ("ConfigSpace", "hpbandster.optimizers.config_generators.bohb"),
+}
 _LINE_EVERY_S = 10.0
 
 
@@ -49,11 +53,18 @@ def tune(plan: Plan, resume: bool) -> int:
     _require_packages(plan.tune.algorithm)
     state = plan.folder / STATE
     if state.exists() and not resume:
-        raise UserError(f"'{plan.folder}' already holds a search; continue with --resume, or choose another --exp_name")
+        raise UserError(
+            f"'{plan.folder}' already holds a search; continue with --resume, or choose another "
+            "--exp_name"
+        )
     if resume and (plan.folder / SEARCH).exists():
         require_same(plan)
-    os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", "2")  # what a kill may cost of the search's own state
-    os.environ.setdefault("TUNE_DISABLE_STRICT_METRIC_CHECKING", "1")  # a trial may fail before its first report
+    os.environ.setdefault(
+        "TUNE_GLOBAL_CHECKPOINT_S", "2"
+    )  # what a kill may cost of the search's own state
+    os.environ.setdefault(
+        "TUNE_DISABLE_STRICT_METRIC_CHECKING", "1"
+    )  # a trial may fail before its first report
     os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
     joined = join_cluster(plan.ray_address)
     import ray
@@ -71,23 +82,32 @@ def tune(plan: Plan, resume: bool) -> int:
         if joined:
             leave_cluster()
     if interrupted:
-        say(f"interrupted; continue with --resume, what was tried is in '{plan.folder}'", error=True)
+        say(
+            f"interrupted; continue with --resume, what was tried is in '{plan.folder}'", error=True
+        )
         return 128 + interrupted
     if (failed := plan.folder / FAILED).exists():
         raise UserError(read_text(failed, "record").strip())
     trials = read_trials(plan.folder)
     if best_trial(trials, plan.tune.mode) is None:
         reason = min((trial.failure for trial in trials if trial.failure), default="")
-        raise UserError(f"no trial reported a score{': ' + reason if reason else ''}; see '{plan.folder}'")
+        raise UserError(
+            f"no trial reported a score{': ' + reason if reason else ''}; see '{plan.folder}'"
+        )
     from lightning_rl.lab.figures.tuning import draw_search  # matplotlib
 
     write_results(plan, trials)
-    draw_search(Out(plan.folder / "search"), ranked(trials, plan.tune.mode), read_search(plan.folder))
+    draw_search(
+        Out(plan.folder / "search"), ranked(trials, plan.tune.mode), read_search(plan.folder)
+    )
     return 0
 
 
 def _require_packages(algorithm: str) -> None:
-    remedy = f"pip install 'lightning_rl[{algorithm}]', or take {' or '.join(each for each in NEEDS if each != algorithm)}"
+    remedy = (
+        f"pip install 'lightning_rl[{algorithm}]', or take "
+        f"{' or '.join(each for each in NEEDS if each != algorithm)}"
+    )
     for name in NEEDS[algorithm]:
         optional_module(name, f"--tune algorithm={algorithm}: {name.partition('.')[0]}", remedy)
 
@@ -107,24 +127,44 @@ def _fit(plan: Plan, state: Path, resume: bool) -> int:
                 ray_tune.report(report)
         except UserError as error:  # diverged: a result of its own, that the other trials outlive
             fail(plan.trial_folder(name), error)
-            if isinstance(error, UnknownScalarError) and best_trial(read_trials(plan.folder), plan.tune.mode) is None:
+            if (
+                isinstance(error, UnknownScalarError)
+                and best_trial(read_trials(plan.folder), plan.tune.mode) is None
+            ):
                 fail(plan.folder, UserError(f"--tune metric: {error}"))  # which no trial will have
 
-    placed: Any = ray_tune.with_resources(trainable, ray_tune.PlacementGroupFactory(trial_bundles(plan.options)))
+    placed: Any = ray_tune.with_resources(
+        trainable, ray_tune.PlacementGroupFactory(trial_bundles(plan.options))
+    )
     if resume and ray_tune.Tuner.can_restore(str(state)):
-        tuner = ray_tune.Tuner.restore(str(state), placed, resume_unfinished=True, restart_errored=True)
+        tuner = ray_tune.Tuner.restore(
+            str(state), placed, resume_unfinished=True, restart_errored=True
+        )
     else:
         algorithm, scheduler = ALGORITHMS[plan.tune.algorithm](plan)
         tune_config = ray_tune.TuneConfig(
-            metric="score", mode=plan.tune.mode, num_samples=plan.tune.trials, search_alg=algorithm, scheduler=scheduler,
-            reuse_actors=True, trial_dirname_creator=lambda trial: trial.trial_id,
-        )  # fmt: skip
+            metric="score",
+            mode=plan.tune.mode,
+            num_samples=plan.tune.trials,
+            search_alg=algorithm,
+            scheduler=scheduler,
+            reuse_actors=True,
+            trial_dirname_creator=lambda trial: trial.trial_id,
+        )
         run_config = ray_tune.RunConfig(
-            name=STATE, storage_path=str(plan.folder), verbose=0, callbacks=[_progress(plan)], stop=_stopper(plan),
-            failure_config=ray_tune.FailureConfig(max_failures=2),  # of workers and machines; see trainable for the rest
-        )  # fmt: skip
+            name=STATE,
+            storage_path=str(plan.folder),
+            verbose=0,
+            callbacks=[_progress(plan)],
+            stop=_stopper(plan),
+            failure_config=ray_tune.FailureConfig(
+                max_failures=2
+            ),  # of workers and machines; see trainable for the rest
+        )
         space = {each.key: _domain(each) for each in spaces(plan.tune.search)}
-        tuner = ray_tune.Tuner(placed, param_space=space, tune_config=tune_config, run_config=run_config)
+        tuner = ray_tune.Tuner(
+            placed, param_space=space, tune_config=tune_config, run_config=run_config
+        )
     if threading.current_thread() is not threading.main_thread():
         tuner.fit()  # where Ray does not catch signals
         return 0
@@ -138,7 +178,8 @@ def _fit(plan: Plan, state: Path, resume: bool) -> int:
     signal.signal(signal.SIGTERM, as_ctrl_c)
     try:
         tuner.fit()
-        # Ray's handler gives its place back when it has caught a Ctrl-C, after which all trials count as ended.
+        # Ray's handler gives its place back when it has caught a Ctrl-C, after which all trials
+        # count as ended.
         interrupted = signal.getsignal(signal.SIGINT) is before[signal.SIGINT]
     finally:
         for timer in timers:
@@ -167,7 +208,9 @@ def _domain(space: Space) -> Any:
 def _halving(plan: Plan) -> Any:
     from ray.tune.schedulers import ASHAScheduler
 
-    return ASHAScheduler(time_attr="report", max_t=plan.tune.reports, grace_period=1, reduction_factor=3)
+    return ASHAScheduler(
+        time_attr="report", max_t=plan.tune.reports, grace_period=1, reduction_factor=3
+    )
 
 
 def _asha(plan: Plan) -> tuple[Any, Any]:
@@ -189,22 +232,36 @@ def _bohb(plan: Plan) -> tuple[Any, Any]:
     from ray.tune.search.bohb import TuneBOHB
 
     class ResumableBOHB(TuneBOHB):
-        """In Ray's state of a killed search a trial may be paused that the searcher has already counted as complete."""
+        """In Ray's state of a killed search a trial may be paused that the searcher has already
+        counted as complete.
+        """
 
         def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
-            drawn = {key.removeprefix("config/"): value for key, value in result.items() if key.startswith("config/")}
+            drawn = {
+                key.removeprefix("config/"): value
+                for key, value in result.items()
+                if key.startswith("config/")
+            }
             self.trial_to_params.setdefault(trial_id, drawn)
             super().on_trial_result(trial_id, result)
 
-        def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
+        def on_trial_complete(
+            self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
+        ) -> None:
             if trial_id in self.trial_to_params:
                 super().on_trial_complete(trial_id, result, error)
 
-    scheduler = HyperBandForBOHB(time_attr="report", max_t=plan.tune.reports, reduction_factor=3, stop_last_trials=False)
+    scheduler = HyperBandForBOHB(
+        time_attr="report", max_t=plan.tune.reports, reduction_factor=3, stop_last_trials=False
+    )
     return ResumableBOHB(seed=plan.options.seed), scheduler
 
 
-ALGORITHMS: dict[str, Callable[[Plan], tuple[Any, Any]]] = {"asha": _asha, "optuna": _optuna, "bohb": _bohb}
+ALGORITHMS: dict[str, Callable[[Plan], tuple[Any, Any]]] = {
+    "asha": _asha,
+    "optuna": _optuna,
+    "bohb": _bohb,
+}
 
 
 def _stopper(plan: Plan) -> Any:
@@ -237,13 +294,19 @@ def _progress(plan: Plan) -> Any:
             self.done_at_start: int | None = None
 
         def __reduce__(self) -> tuple[Any, ...]:
-            """Ray keeps this with the search; a process that resumes it has a clock and a count of its own."""
+            """Ray keeps this with the search; a process that resumes it has a clock and a count
+            of its own.
+            """
             return _progress, (plan,)
 
-        def on_trial_result(self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any) -> None:
+        def on_trial_result(
+            self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
+        ) -> None:
             self.show(trials, False)
 
-        def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        def on_trial_complete(
+            self, iteration: int, trials: list[Any], trial: Any, **info: Any
+        ) -> None:
             self.show(trials, True)
 
         def show(self, trials: list[Any], now: bool) -> None:
@@ -254,15 +317,29 @@ def _progress(plan: Plan) -> Any:
                 return
             self.printed = time.monotonic()
             new = done - self.done_at_start
-            line = progress_line(plan, read_trials(plan.folder), done, (self.printed - self.started) / new if new else None)
+            line = progress_line(
+                plan,
+                read_trials(plan.folder),
+                done,
+                (self.printed - self.started) / new if new else None,
+            )
             say(line, error=True)
 
     return Progress()
 
 
 def progress_line(plan: Plan, trials: list[Trial], done: int, per_trial: float | None) -> str:
-    """What a person wants to know of a search that is running. per_trial: seconds, once that is known."""
+    """What a person wants to know of a search that is running. per_trial: seconds, once that is
+    known.
+    """
     best = best_trial(trials, plan.tune.mode)
     shown = f"best {best.score:.4g} ({best.name})" if best else "no score yet"
-    left = f" · ETA {per_trial * (plan.tune.trials - done) / 60:.0f} min" if per_trial is not None else ""
-    return f"tune {plan.options.implementation} {plan.options.gamename}: {done}/{plan.tune.trials} trials · {shown}{left}"
+    left = (
+        f" · ETA {per_trial * (plan.tune.trials - done) / 60:.0f} min"
+        if per_trial is not None
+        else ""
+    )
+    return (
+        f"tune {plan.options.implementation} {plan.options.gamename}: "
+        f"{done}/{plan.tune.trials} trials · {shown}{left}"
+    )

@@ -40,17 +40,27 @@ class TuneConfig:
         if len(self.budget) != 1 or not self.budget.keys() <= set(BUDGETS):
             one_of = ", ".join(BUDGETS)
             asked = f"tune budget {self.budget}: expected one of {one_of}"
-            raise ValueError(f'{asked}; --tune "budget={{max_epochs: 4}}" sets it anew, budget.KEY=... adds to it')
+            raise ValueError(
+                f'{asked}; --tune "budget={{max_epochs: 4}}" sets it anew, budget.KEY=... adds to '
+                "it"
+            )
         if both := {*self.budget, *self.settings} & self.search.keys():
-            raise ValueError(f"tune search '{min(both)}' is in the budget or the settings of the search, too; leave one out")
+            raise ValueError(
+                f"tune search '{min(both)}' is in the budget or the settings of the search, too; "
+                "leave one out"
+            )
         if not self.search:
-            raise ValueError("tune search is empty: name the keys to search, e.g. {learning_rate: {log: [1.0e-4, 1.0e-2]}}")
+            raise ValueError(
+                "tune search is empty: name the keys to search, e.g. {learning_rate: {log: "
+                "[1.0e-4, 1.0e-2]}}"
+            )
 
 
 def load_tune_config(
     implementation: str, gamename: str, settings: Mapping[str, Any], unread: Container[str] = ()
 ) -> TuneConfig:
-    """``tune: default:`` < ``tune: <gamename>:`` < settings; UserError where the method has no such block.
+    """``tune: default:`` < ``tune: <gamename>:`` < settings; UserError where the method has no such
+    block.
 
     unread: keys that make no difference; the YAML's spaces of these are left out.
     """
@@ -59,15 +69,21 @@ def load_tune_config(
     blocks = [layer for name in names for layer in block_layers(found, "tune", name)]
     if not blocks:
         where = f"{found.blocks[-1].file}, block '{found.name}'"
-        raise UserError(f"--use_tune: {where} has no tune: block; add one, upside_down.yaml explains its keys")
+        raise UserError(
+            f"--use_tune: {where} has no tune: block; add one, upside_down.yaml explains its keys"
+        )
     for _, values in blocks:
         for key in [key for key in values if key.removeprefix("search.") in unread]:
             del values[key]
         if isinstance(values.get("search"), dict):
-            values["search"] = {key: space for key, space in values["search"].items() if key not in unread}
+            values["search"] = {
+                key: space for key, space in values["search"].items() if key not in unread
+            }
     config = build_config(TuneConfig, [*blocks, ("--tune", settings)])
     (total,) = config.budget.values()
-    return dataclasses.replace(config, reports=min(config.reports, total))  # or nothing would be trained before the first
+    return dataclasses.replace(
+        config, reports=min(config.reports, total)
+    )  # or nothing would be trained before the first
 
 
 FORMS = {
@@ -103,16 +119,27 @@ class Space:
         low, high = (float(value) for value in self.values)
         high += "int" in self.form  # whole numbers are cut off, and the highest is one of them
         logarithmic = "log" in self.form
-        drawn = math.exp(rng.uniform(math.log(low), math.log(high))) if logarithmic else rng.uniform(low, high)
+        drawn = (
+            math.exp(rng.uniform(math.log(low), math.log(high)))
+            if logarithmic
+            else rng.uniform(low, high)
+        )
         return self.decode(drawn)
 
     def codes(self) -> list[Any]:
         """Choices as plain values: search algorithms cannot hash lists."""
-        return [value if isinstance(value, bool | int | float | str) else json.dumps(value) for value in self.values]
+        return [
+            value if isinstance(value, bool | int | float | str) else json.dumps(value)
+            for value in self.values
+        ]
 
     def bounds(self) -> list[Any]:
-        """The key's values at both ends of the space (of ``one_minus_log`` the highest first), or all its choices."""
-        return self.values if self.form == "choice" else [self.decode(value) for value in self.values]
+        """The key's values at both ends of the space (of ``one_minus_log`` the highest first),
+        or all its choices.
+        """
+        return (
+            self.values if self.form == "choice" else [self.decode(value) for value in self.values]
+        )
 
 
 def spaces(search: Mapping[str, Mapping[str, Any]]) -> list[Space]:
@@ -123,13 +150,25 @@ def spaces(search: Mapping[str, Mapping[str, Any]]) -> list[Space]:
 def _space(key: str, description: Mapping[str, Any]) -> Space:
     if len(description) != 1 or next(iter(description)) not in FORMS:
         known = "; ".join(f"{form}: {meaning}" for form, meaning in FORMS.items())
-        raise UserError(f"tune search '{key}': {dict(description)!r} is no space; write one of {known}")
+        raise UserError(
+            f"tune search '{key}': {dict(description)!r} is no space; write one of {known}"
+        )
     ((form, values),) = description.items()
     if not isinstance(values, list) or len(values) < (1 if form == "choice" else 2):
         raise UserError(f"tune search '{key}': {form} needs {FORMS[form]}, got {values!r}")
     if form != "choice":
-        numbers = all(isinstance(v, int | float) and not isinstance(v, bool) and abs(v) <= WHOLE for v in values)
-        if not numbers or len(values) != 2 or values[0] >= values[1] or ("log" in form and values[0] <= 0):
+        numbers = all(
+            isinstance(v, int | float) and not isinstance(v, bool) and abs(v) <= WHOLE
+            for v in values
+        )
+        if (
+            not numbers
+            or len(values) != 2
+            or values[0] >= values[1]
+            or ("log" in form and values[0] <= 0)
+        ):
             limit = " with 0 < low < high" if "log" in form else " with low < high"
-            raise UserError(f"tune search '{key}': {form} needs {FORMS[form]}{limit}, got {values!r}")
+            raise UserError(
+                f"tune search '{key}': {form} needs {FORMS[form]}{limit}, got {values!r}"
+            )
     return Space(key, form, values)

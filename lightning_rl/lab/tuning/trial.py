@@ -1,7 +1,8 @@
-"""One trial: the seeds of one setting, trained stretch by stretch, so that all of them can be judged together.
+"""One trial: the seeds of one setting, trained stretch by stretch, so that all of them can be
+judged together.
 
-All of a trial is on disk: its runs with their checkpoints, and a record of what it reported. So one that was paused or
-killed goes on where it stopped.
+All of a trial is on disk: its runs with their checkpoints, and a record of what it reported. So one
+that was paused or killed goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ SETTINGS, REPORTS, FAILED = "settings.yaml", "reports.csv", "failed.txt"
 class Plan:
     """A search: the run that every trial varies, and its ``tune:`` block.
 
-    options: with an absolute logdir, and without an address: ray_address is where the trials run, None for this machine.
+    options: with an absolute logdir, and without an address: ray_address is where the trials run,
+    None for this machine.
     """
 
     options: RunOptions
@@ -54,13 +56,17 @@ class Plan:
 
     @property
     def fixed(self) -> dict[str, Any]:
-        """What all trials set: the budget counts, as it may be the only stop rule that they have."""
+        """What all trials set: the budget counts, as it may be the only stop rule that they
+        have.
+        """
         return {**self.options.settings, **self.tune.settings, **self.tune.budget}
 
     def _alone(self) -> dict[str, Any]:
-        """Values of the searched keys for a config without a trial's settings: none, if the config is valid without them.
+        """Values of the searched keys for a config without a trial's settings: none, if the config
+        is valid without them.
 
-        Otherwise those that are null get the first value of their space, as at least one of several keys may have to be set.
+        Otherwise those that are null get the first value of their space, as at least one of several
+        keys may have to be set.
         """
         try:
             run_config(dataclasses.replace(self.options, settings=self.fixed))
@@ -69,10 +75,16 @@ class Plan:
             o, values = self.options, dict[str, Any]()
             for _, layer in config_layers(o.implementation, o.gamename, o.preset, o.config):
                 values |= layer
-            return {space.key: space.bounds()[0] for space in spaces(self.tune.search) if values.get(space.key, ...) is None}
+            return {
+                space.key: space.bounds()[0]
+                for space in spaces(self.tune.search)
+                if values.get(space.key, ...) is None
+            }
 
     def settings(self, drawn: Mapping[str, Any]) -> dict[str, Any]:
-        """The searched keys' values for what the search algorithm drew, without those that make no difference beside others."""
+        """The searched keys' values for what the search algorithm drew, without those that make
+        no difference beside others.
+        """
         found = {space.key: space.decode(drawn[space.key]) for space in spaces(self.tune.search)}
         try:
             unread = self._unread(found)
@@ -81,26 +93,44 @@ class Plan:
         return {key: value for key, value in found.items() if key not in unread}
 
     def _unread(self, settings: Mapping[str, Any]) -> Mapping[str, str]:
-        """Without the searched keys of single agents, ``agent.DDQN.gamma``: naming one would choose it."""
-        o, every = self.options, {**self.fixed, **{key: value for key, value in settings.items() if "." not in key}}
-        layers = [*config_layers(o.implementation, o.gamename, o.preset, o.config), ("--set", every)]
+        """Without the searched keys of single agents, ``agent.DDQN.gamma``: naming one would
+        choose it.
+        """
+        o, every = (
+            self.options,
+            {**self.fixed, **{key: value for key, value in settings.items() if "." not in key}},
+        )
+        layers = [
+            *config_layers(o.implementation, o.gamename, o.preset, o.config),
+            ("--set", every),
+        ]
         return build_config(implementation(o.implementation).Config, layers).unread()
 
     def runs(self, name: str, settings: Mapping[str, Any]) -> list[RunOptions]:
-        """The runs of a trial, with the whole budget: one of all seeds where the method stacks them, else one for each."""
+        """The runs of a trial, with the whole budget: one of all seeds where the method stacks
+        them, else one for each.
+        """
         base = self.options
         exp_name = f"{base.exp_name}/{base.implementation}/tune/{name}"
-        run = dataclasses.replace(base, exp_name=exp_name, settings={**self.fixed, **settings}, num_seeds=self.tune.seeds)
+        run = dataclasses.replace(
+            base, exp_name=exp_name, settings={**self.fixed, **settings}, num_seeds=self.tune.seeds
+        )
         return [run] if implementation(base.implementation).stackable else run.single_runs()
 
     def config(self, settings: Mapping[str, Any]) -> MethodConfig:
         """The whole config of a trial with these settings."""
-        return run_config(dataclasses.replace(self.options, settings={**self._alone(), **self.fixed, **settings}))
+        return run_config(
+            dataclasses.replace(self.options, settings={**self._alone(), **self.fixed, **settings})
+        )
 
     def check(self) -> None:
         """UserError for a search that cannot run, e.g. a space beyond what a key may be."""
         check_accelerator(self.options, self.config({}))
-        inner = [key for key in self.tune.search if "." in key and key.partition(".")[0] not in self.tune.search]
+        inner = [
+            key
+            for key in self.tune.search
+            if "." in key and key.partition(".")[0] not in self.tune.search
+        ]
         refuse_unread(self.config({}).unread() if inner else {}, ("tune search", inner))
         others = self._alone()
         for space in spaces(self.tune.search):
@@ -110,12 +140,14 @@ class Plan:
 
 
 def run_trial(plan: Plan, name: str, settings: Mapping[str, Any]) -> Iterator[dict[str, float]]:
-    """Trains the trial's runs to 1/reports, 2/reports, .. of the budget; after each, the mean score over seeds.
+    """Trains the trial's runs to 1/reports, 2/reports, .. of the budget; after each, the mean score
+    over seeds.
 
-    All the while the runs' budget is the whole one, which annealing is a share of, so that they become those of the best
-    settings by themselves. What was reported before is not done again; where nothing is left to do, the last report is given
-    once more, as the search may have been killed before it received it. UserError where a run fails, e.g. diverges;
-    UnknownScalarError where it does not log the metric.
+    All the while the runs' budget is the whole one, which annealing is a share of, so that they
+    become those of the best settings by themselves. What was reported before is not done again;
+    where nothing is left to do, the last report is given once more, as the search may have been
+    killed before it received it. UserError where a run fails, e.g. diverges; UnknownScalarError
+    where it does not log the metric.
     """
     prepare_process()
     folder, tune = plan.trial_folder(name), plan.tune
@@ -129,16 +161,22 @@ def run_trial(plan: Plan, name: str, settings: Mapping[str, Any]) -> Iterator[di
         before, budget = (round(total * n / tune.reports) for n in (number - 1, number))
         after, scores = before if key == "max_env_steps" else None, []
         for run in plan.runs(name, settings):
-            if number_of := run_training(dataclasses.replace(run, resume=True), [StopAtBudget(key, budget)]).signal:
+            if number_of := run_training(
+                dataclasses.replace(run, resume=True), [StopAtBudget(key, budget)]
+            ).signal:
                 raise Stopped(number_of)
-            scores += [stretch_score(each.run_dir, tune.metric, after) for each in run.single_runs()]
+            scores += [
+                stretch_score(each.run_dir, tune.metric, after) for each in run.single_runs()
+            ]
         report = {"report": number, "budget": budget, "score": float(np.mean(scores))}
         _record(folder, [*report.values(), " ".join(f"{score:.6g}" for score in scores)])
         yield report
 
 
 def stretch_score(run_dir: Path, metric: str, after: float | None) -> float:
-    """Mean of the metric's values after so many env_steps; the last one where there is none, or after is None."""
+    """Mean of the metric's values after so many env_steps; the last one where there is none, or
+    after is None.
+    """
     curve = read_scalar(run_dir, metric)
     new = curve.value[curve.env_steps > after] if after is not None else curve.value[-1:]
     return float(new.mean() if new.size else curve.value[-1])

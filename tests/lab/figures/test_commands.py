@@ -5,19 +5,36 @@ from helpers import ROOT
 from lightning_rl.cli import main
 from lightning_rl.lab.figures import style
 
-SWEEP = "run,command,commanded,obtained_mean,obtained_sd\nseed_1,return,0,5,1\nseed_1,return,100,60,2\n"
+SWEEP = (
+    "run,command,commanded,obtained_mean,obtained_sd\nseed_1,return,0,5,1\nseed_1,return,100,60,2\n"
+)
 
 
 def test_sweeps_are_drawn_together_with_published_ones(tmp_path, capsys, monkeypatch):
     drawn, describe = [], style.describe
-    monkeypatch.setattr(style, "describe", lambda figure, *words: (drawn.append(figure), describe(figure, *words)))
+    monkeypatch.setattr(
+        style, "describe", lambda figure, *words: (drawn.append(figure), describe(figure, *words))
+    )
     run = tmp_path / "run"
     run.mkdir()
     (run / "sweep.csv").write_text(SWEEP)
     (tmp_path / "bad.csv").write_text("run,commanded\na,1\n")
     published = f"{ROOT}/results/udrl_lunarlander/reference_paper_commands.csv:paper"
     out = tmp_path / "out"
-    assert main(["figures", "commands", str(out), str(run), str(tmp_path / "bad.csv"), "--reference", published]) == 0
+    assert (
+        main(
+            [
+                "figures",
+                "commands",
+                str(out),
+                str(run),
+                str(tmp_path / "bad.csv"),
+                "--reference",
+                published,
+            ]
+        )
+        == 0
+    )
     colours = {line.get_label(): line.get_color() for line in drawn[0].axes[0].lines}
     assert colours["paper"] == "black" != colours["seed_1"]
     table = pd.read_csv(f"{out}.csv")
@@ -25,7 +42,9 @@ def test_sweeps_are_drawn_together_with_published_ones(tmp_path, capsys, monkeyp
     assert "bad.csv': it lacks the column obtained_mean, obtained_sd" in capsys.readouterr().err
     (run / "sweep.csv").write_text(SWEEP.replace("return", "advantage"))
     assert main(["figures", "commands", str(out), str(run), published]) == 2
-    assert "different commands (advantage and return) do not share an axis" in capsys.readouterr().err
+    assert (
+        "different commands (advantage and return) do not share an axis" in capsys.readouterr().err
+    )
     assert main(["figures", "commands", str(out), str(tmp_path)]) == 2
     assert "make one with lightning-rl eval CKPT --command sweep" in capsys.readouterr().err
 
@@ -39,7 +58,9 @@ CLAIM = """seed,commanded,obtained_mean,obtained_sd,episodes
 
 
 def test_methods_are_drawn_side_by_side(tmp_path, capsys):
-    """Both seeds were asked for 0 .. 100: there they obtain 10 and 20, and 90 and, on a line from 20 to 170, 95."""
+    """Both seeds were asked for 0 .. 100: there they obtain 10 and 20, and 90 and, on a line
+    from 20 to 170, 95.
+    """
     claim, run, out = tmp_path / "claim.csv", tmp_path / "run", tmp_path / "out"
     claim.write_text(CLAIM)
     run.mkdir()
@@ -47,17 +68,27 @@ def test_methods_are_drawn_side_by_side(tmp_path, capsys):
     assert main(["figures", "obedience", str(out), f"{claim}:RCP-A", str(run)]) == 0
     table = pd.read_csv(f"{out}.csv")
     assert table["method"].drop_duplicates().tolist() == ["RCP-A", "run"]
-    assert table.loc[table["method"] == "RCP-A", "run"].drop_duplicates().tolist() == ["seed_100", "seed_101", "mean"]
+    assert table.loc[table["method"] == "RCP-A", "run"].drop_duplicates().tolist() == [
+        "seed_100",
+        "seed_101",
+        "mean",
+    ]
     means = table[(table["run"] == "mean") & (table["method"] == "RCP-A")]
     ends = means.iloc[[0, -1]][["commanded", "obtained_mean"]].to_numpy().ravel().tolist()
     assert ends == pytest.approx([0, 15, 100, 92.5])
-    assert (means["high"] - means["low"]).iloc[0] / 2 == pytest.approx(12.706 * 5, rel=1e-4)  # Student's quantile of one degree
+    assert (means["high"] - means["low"]).iloc[0] / 2 == pytest.approx(
+        12.706 * 5, rel=1e-4
+    )  # Student's quantile of one degree
     one = table[(table["run"] == "mean") & (table["method"] == "run")]
     assert one[["low", "high"]].to_numpy().tolist() == [[4, 6], [58, 62]]
     drawn = (tmp_path / "out.svg").read_text()
     assert "RCP-A, 2 seeds" in drawn
-    assert "mean error 18, by chance alone 2, worst 30" in drawn  # 10 10 20 30; 15 / sqrt(50) * sqrt(2 / pi) = 1.7
-    assert "mean error 22, worst 40" in drawn  # 5 and 40, on average 22.5; it does not say of how many episodes
+    assert (
+        "mean error 18, by chance alone 2, worst 30" in drawn
+    )  # 10 10 20 30; 15 / sqrt(50) * sqrt(2 / pi) = 1.7
+    assert (
+        "mean error 22, worst 40" in drawn
+    )  # 5 and 40, on average 22.5; it does not say of how many episodes
     (run / "sweep.csv").write_text(SWEEP.replace("return", "advantage"))
     assert main(["figures", "obedience", str(out), str(run)]) == 2
     assert "its commands are no returns (but: advantage)" in capsys.readouterr().err
@@ -66,7 +97,9 @@ def test_methods_are_drawn_side_by_side(tmp_path, capsys):
 def test_runs_go_by_what_their_configs_say(tmp_path, capsys):
     """Their folders, and the rows of their sweeps, are all called seed_1."""
     runs = []
-    for number, (exp_name, method) in enumerate([("default", "RCP-A"), ("default", "UDRL"), ("wide", "UDRL")]):
+    for number, (exp_name, method) in enumerate(
+        [("default", "RCP-A"), ("default", "UDRL"), ("wide", "UDRL")]
+    ):
         run = tmp_path / exp_name / method / "seed_1"
         run.mkdir(parents=True)
         (run / "config.yaml").write_text(f"implementation: {method}\nseed: 1\nconfig: {{}}\n")
@@ -76,11 +109,15 @@ def test_runs_go_by_what_their_configs_say(tmp_path, capsys):
     for figure, column in (("commands", "run"), ("obedience", "method")):
         for sources in (runs[:2], [f"{run}/sweep.csv" for run in runs[:2]]):
             assert main(["figures", figure, str(out), *sources]) == 0
-            assert pd.read_csv(f"{out}.csv")[column].drop_duplicates().tolist() == ["RCP-A seed_1", "UDRL seed_1"]
+            assert pd.read_csv(f"{out}.csv")[column].drop_duplicates().tolist() == [
+                "RCP-A seed_1",
+                "UDRL seed_1",
+            ]
         capsys.readouterr()
         assert main(["figures", figure, str(out), *runs]) == 2
         error = capsys.readouterr().err
         assert (
-            f"'{runs[1]}' and '{runs[2]}' are both called 'UDRL seed_1'; tell them apart with a name each, as CSV:LABEL" in error
+            f"'{runs[1]}' and '{runs[2]}' are both called 'UDRL seed_1'; tell them apart with a "
+            "name each, as CSV:LABEL" in error
         )
         assert main(["figures", figure, str(out), *runs[:2], f"{runs[2]}/sweep.csv:wide"]) == 0

@@ -25,34 +25,63 @@ def test_the_legend_has_a_place_that_there_is(capsys):
 def test_bins_by_hand():
     x, value = np.array([5.0, 10.0, 11.0, 50.0, 99.0]), np.array([1.0, 3.0, 10.0, 4.0, 1000.0])
     edges = np.array([10.0, 20.0, 30.0, 40.0, 50.0, 60.0])
-    # 5 and 10 in the first; 30 and 40 lie on the line from 10 to 4; beyond the last value nothing, 99 is outside
+    # 5 and 10 in the first; 30 and 40 lie on the line from 10 to 4; beyond the last value nothing,
+    # 99 is outside
     np.testing.assert_array_equal(binned(x, value, edges), [2.0, 10.0, 8.0, 6.0, 4.0, np.nan])
-    np.testing.assert_array_equal(binned(np.array([99.0]), np.array([1.0]), edges), np.full(6, np.nan))
-    assert [nice_width(end, end) for end in (5e6, 100, 7.3, 180)] == [50_000, 1, pytest.approx(0.1), 2]
-    # ten bins of the shortest run, where a hundredth of the longest would be wider; no more than 10,000 bins in all
+    np.testing.assert_array_equal(
+        binned(np.array([99.0]), np.array([1.0]), edges), np.full(6, np.nan)
+    )
+    assert [nice_width(end, end) for end in (5e6, 100, 7.3, 180)] == [
+        50_000,
+        1,
+        pytest.approx(0.1),
+        2,
+    ]
+    # ten bins of the shortest run, where a hundredth of the longest would be wider; no more than
+    # 10,000 bins in all
     assert [nice_width(5e5, shortest) for shortest in (6e4, 2e3, 1)] == [5_000, 200, 50]
 
 
 def test_the_last_bin_is_kept_though_the_run_does_not_fill_it():
-    """Bins of 500 up to 44,364: 89 of them, the last of which holds the last value, and ends with it."""
-    table = pd.DataFrame({
-        "gamename": "g", "group": "m", "run": "r", "seed": "1",
-        "env_steps": [300.0, 44_000.0, 44_364.0], "value": [1.0, 2.0, 3.0], "unit": "environment steps",
-    })  # fmt: skip
+    """Bins of 500 up to 44,364: 89 of them, the last of which holds the last value, and ends
+    with it.
+    """
+    table = pd.DataFrame(
+        {
+            "gamename": "g",
+            "group": "m",
+            "run": "r",
+            "seed": "1",
+            "env_steps": [300.0, 44_000.0, 44_364.0],
+            "value": [1.0, 2.0, 3.0],
+            "unit": "environment steps",
+        }
+    )
     games, width = make_groups(table, "env_steps", 500.0)
     (group,) = games["g"]
     assert (width, len(group.x), group.x[-1]) == (500.0, 89, 44_364.0)
     assert group.values[0, [0, 87, 88]].tolist() == [1, 2, 3]
     exact, _ = make_groups(table.assign(env_steps=[300.0, 700.0, 1_000.0]), "env_steps", 500.0)
-    assert exact["g"][0].x.tolist() == [500.0, 1_000.0]  # no bin for nothing where the run fills the last
+    assert exact["g"][0].x.tolist() == [
+        500.0,
+        1_000.0,
+    ]  # no bin for nothing where the run fills the last
     short, _ = make_groups(table.assign(env_steps=[300.0, 700.0, 1_249.0]), "env_steps", 500.0)
-    assert short["g"][0].x.tolist() == [500.0, 1_249.0]  # less than half a bin is part of the one before
+    assert short["g"][0].x.tolist() == [
+        500.0,
+        1_249.0,
+    ]  # less than half a bin is part of the one before
     assert short["g"][0].values.tolist() == [[1.0, 2.5]]
 
 
 def test_bins_without_number_are_refused():
-    table = pd.DataFrame({"gamename": "g", "group": "m", "run": "r", "seed": "1", "env_steps": [1e6], "value": [1.0]})
-    with pytest.raises(UserError, match=r"--bin 0.001: 1,000,000,000 bins up to 1,000,000, more than .* use 10 or more"):
+    table = pd.DataFrame(
+        {"gamename": "g", "group": "m", "run": "r", "seed": "1", "env_steps": [1e6], "value": [1.0]}
+    )
+    with pytest.raises(
+        UserError,
+        match=r"--bin 0.001: 1,000,000,000 bins up to 1,000,000, more than .* use 10 or more",
+    ):
         make_groups(table, "env_steps", 0.001)
 
 
@@ -80,8 +109,20 @@ COMMANDS = {
 def test_runs_with_a_single_evaluation_are_scored_drawn_and_reported(tmp_path, capsys, command):
     write_run(tmp_path / "runs", 1, (44_564, 5.0))
     write_run(tmp_path / "runs", 2, (44_564, 7.0))
-    assert main([word.format(out=tmp_path / "out", runs=tmp_path / "runs") for word in COMMANDS[command]]) == 0
-    files = {path.name: path.read_text() for path in tmp_path.glob("out*") if path.suffix in (".csv", ".html")}
+    assert (
+        main(
+            [
+                word.format(out=tmp_path / "out", runs=tmp_path / "runs")
+                for word in COMMANDS[command]
+            ]
+        )
+        == 0
+    )
+    files = {
+        path.name: path.read_text()
+        for path in tmp_path.glob("out*")
+        if path.suffix in (".csv", ".html")
+    }
     assert all("6" in text for text in files.values())  # their mean
     if command == "scores":
         scores = pd.read_csv(tmp_path / "out-scores.csv").set_index("run")
@@ -93,7 +134,11 @@ def test_runs_with_a_single_evaluation_are_scored_drawn_and_reported(tmp_path, c
 @pytest.mark.parametrize(
     ("steps", "flags", "label"),
     [
-        ((1, 2, 3), [], "generations"),  # perfect learners take no steps, and their generations are logged one by one
+        (
+            (1, 2, 3),
+            [],
+            "generations",
+        ),  # perfect learners take no steps, and their generations are logged one by one
         ((1, 2, 900), [], "generations, then environment steps"),  # the last has agents
         ((300, 600, 900), [], "environment steps"),
         ((300, 600, 900), ["--x", "updates"], "generations"),
@@ -109,36 +154,85 @@ def test_the_axis_of_a_search_says_what_it_counts(tmp_path, steps, flags, label)
             for tag, value in {"es/fitness_mean": 5, **counted, **speed}.items():
                 writer.add_scalar(tag, value, step)
     for figure in ("curves", "generalisation"):
-        assert main(["figures", figure, str(tmp_path / "o"), str(tmp_path / "runs"), "--tag", "es/fitness_mean", *flags]) == 0
+        assert (
+            main(
+                [
+                    "figures",
+                    figure,
+                    str(tmp_path / "o"),
+                    str(tmp_path / "runs"),
+                    "--tag",
+                    "es/fitness_mean",
+                    *flags,
+                ]
+            )
+            == 0
+        )
         assert f">{label}<" in (tmp_path / "o.svg").read_text()
     unit = label.removeprefix("environment ")
     assert f"mean over the {unit} up to" in (tmp_path / "o.svg").read_text()
 
 
-@pytest.mark.parametrize(("speed", "label"), [(0.0, "gradient updates"), (800.0, "environment steps")])
+@pytest.mark.parametrize(
+    ("speed", "label"), [(0.0, "gradient updates"), (800.0, "environment steps")]
+)
 def test_as_many_updates_as_steps_are_still_steps(tmp_path, speed, label):
     run = tmp_path / "runs" / "cliff" / "default" / "QL" / "seed_1"
     with SummaryWriter(str(run / "logger" / "version_0")) as writer:
         for step in (50, 100, 150):
-            for tag, value in {"eval/return_mean": 5, "time/num_updates": step, "time/env_steps_per_second": speed}.items():
+            for tag, value in {
+                "eval/return_mean": 5,
+                "time/num_updates": step,
+                "time/env_steps_per_second": speed,
+            }.items():
                 writer.add_scalar(tag, value, step)
-    assert main(["figures", "curves", str(tmp_path / "o"), str(tmp_path / "runs"), "--tag", "eval/return_mean"]) == 0
+    assert (
+        main(
+            [
+                "figures",
+                "curves",
+                str(tmp_path / "o"),
+                str(tmp_path / "runs"),
+                "--tag",
+                "eval/return_mean",
+            ]
+        )
+        == 0
+    )
     assert f">{label}<" in (tmp_path / "o.svg").read_text()
 
 
 def test_a_single_evaluation_is_a_dot_as_a_line_of_one_point_is_not_seen():
-    figure, _ = curves_figure({"g": [Group("m", ["1"], np.array([500.0, 1_000.0]), np.array([[np.nan, 3.0]]))]}, 500.0, Look("v"))
+    figure, _ = curves_figure(
+        {"g": [Group("m", ["1"], np.array([500.0, 1_000.0]), np.array([[np.nan, 3.0]]))]},
+        500.0,
+        Look("v"),
+    )
     (line, *_) = figure.axes[0].get_lines()
     assert line.get_marker() == "o"
-    two, _ = curves_figure({"g": [Group("m", ["1"], np.array([500.0, 1_000.0]), np.array([[2.0, 3.0]]))]}, 500.0, Look("v"))
+    two, _ = curves_figure(
+        {"g": [Group("m", ["1"], np.array([500.0, 1_000.0]), np.array([[2.0, 3.0]]))]},
+        500.0,
+        Look("v"),
+    )
     assert two.axes[0].get_lines()[0].get_marker() == "None"
 
 
 @pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"report"}))
-@pytest.mark.parametrize("points", [[], [(100, float("nan"))], [(100, float("inf"))]], ids=["none", "nan", "inf"])
+@pytest.mark.parametrize(
+    "points", [[], [(100, float("nan"))], [(100, float("inf"))]], ids=["none", "nan", "inf"]
+)
 def test_runs_without_a_number_are_one_line(tmp_path, capsys, command, points):
     write_run(tmp_path / "runs", 1, *points)
-    assert main([word.format(out=tmp_path / "out", runs=tmp_path / "runs") for word in COMMANDS[command]]) == 2
+    assert (
+        main(
+            [
+                word.format(out=tmp_path / "out", runs=tmp_path / "runs")
+                for word in COMMANDS[command]
+            ]
+        )
+        == 2
+    )
     assert capsys.readouterr().err.splitlines()[-1].startswith("error: nothing to draw: none of")
     assert not list(tmp_path.glob("out*"))
 
@@ -148,10 +242,14 @@ def test_statistics_end_with_the_shortest_run():
     lines = Group("m", ["1", "2"], np.array([1.0, 2.0, 3.0]), values).statistics()
     assert lines["mean"][0].tolist() == [1.0, 2.0]
     assert lines["mean"][1].tolist() == [2.0, 4.0]
-    assert lines["low"][1] == pytest.approx([2 - 12.7062, 4 - 2 * 12.7062])  # Student's quantile of one degree of freedom
+    assert lines["low"][1] == pytest.approx(
+        [2 - 12.7062, 4 - 2 * 12.7062]
+    )  # Student's quantile of one degree of freedom
     assert lines["high"][1] == pytest.approx([2 + 12.7062, 4 + 2 * 12.7062])
     assert "iqm" not in lines
-    ten = Group("m", [str(n) for n in range(10)], np.array([1.0]), np.arange(10.0)[:, None]).statistics()
+    ten = Group(
+        "m", [str(n) for n in range(10)], np.array([1.0]), np.arange(10.0)[:, None]
+    ).statistics()
     assert ten["iqm"][1].tolist() == [4.5]
 
 
@@ -160,7 +258,18 @@ def test_the_csv_is_what_is_plotted_and_can_be_drawn_again(tmp_path, capsys):
         assert run_cli(tmp_path, "--max_epochs", "4", "--seed", seed) == 0
     (tmp_path / "paper.csv").write_text("env_steps,value\n100,7\n200,9\n999999,1\n")
     runs = [run_dir(tmp_path, seed=s) for s in (1, 2)]
-    assert draw("curves", tmp_path / "out", *runs, "--bin", "100", "--reference", f"{tmp_path}/paper.csv:the paper") == 0
+    assert (
+        draw(
+            "curves",
+            tmp_path / "out",
+            *runs,
+            "--bin",
+            "100",
+            "--reference",
+            f"{tmp_path}/paper.csv:the paper",
+        )
+        == 0
+    )
     assert (tmp_path / "out.png").stat().st_size > 5_000
     assert "2 seeds" in (tmp_path / "out.svg").read_text()
     table = pd.read_csv(tmp_path / "out.csv")
@@ -169,7 +278,9 @@ def test_the_csv_is_what_is_plotted_and_can_be_drawn_again(tmp_path, capsys):
     value = {(row.run, row.env_steps): row.value for row in table.itertuples()}
     assert value["reference", 100] == 7
     assert ("reference", 999999) not in value
-    assert value["mean", 200] == pytest.approx((value["seed_1", 200] + value["seed_2", 200]) / 2, rel=1e-4)
+    assert value["mean", 200] == pytest.approx(
+        (value["seed_1", 200] + value["seed_2", 200]) / 2, rel=1e-4
+    )
     # its own CSV is a source, and gives the same numbers
     assert draw("curves", tmp_path / "again", f"{tmp_path}/out.csv", "--bin", "100") == 0
     again = pd.read_csv(tmp_path / "again.csv")
@@ -177,7 +288,10 @@ def test_the_csv_is_what_is_plotted_and_can_be_drawn_again(tmp_path, capsys):
     pd.testing.assert_frame_equal(again, own, rtol=1e-4)
     for source in (f"{tmp_path}/out.csv", f"{tmp_path}/out.csv:ours"):
         assert draw("curves", tmp_path / "out.png", source) == 2
-        assert "out.csv' is read by this command and would be overwritten; choose another OUT" in capsys.readouterr().err
+        assert (
+            "out.csv' is read by this command and would be overwritten; choose another OUT"
+            in capsys.readouterr().err
+        )
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "out.csv"), table)
 
 

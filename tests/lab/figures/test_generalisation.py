@@ -5,18 +5,30 @@ from helpers import run_cli
 from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
 from lightning_rl.lab.figures import style
-from lightning_rl.lab.figures.curves import Look, areas, curves_figure, draw_areas, explained, group_colours, read_line
+from lightning_rl.lab.figures.curves import (
+    Look,
+    areas,
+    curves_figure,
+    draw_areas,
+    explained,
+    group_colours,
+    read_line,
+)
 from lightning_rl.lab.figures.groups import Group
 from lightning_rl.lab.figures.registry import FIGURES
 
 
 def group(label, rows):
     values = np.array(rows, dtype=float)
-    return Group(label, [str(n) for n in range(len(values))], np.arange(1.0, values.shape[1] + 1), values)
+    return Group(
+        label, [str(n) for n in range(len(values))], np.arange(1.0, values.shape[1] + 1), values
+    )
 
 
 def test_area_is_the_mean_over_the_steps_that_all_runs_have():
-    """The second group lacks its last bin, so bins 1 and 2 count: (1 + 2) / 2, and the mean of 3.5 and 4.5."""
+    """The second group lacks its last bin, so bins 1 and 2 count: (1 + 2) / 2, and the mean of
+    3.5 and 4.5.
+    """
     nan = float("nan")
     rows = areas([group("a", [[1, 2, 9]]), group("b", [[3, 4, nan], [4, 5, 7]])])
     label, seeds, end, middle, low, high = rows[0]
@@ -53,10 +65,18 @@ def test_no_line_runs_through_the_names_of_groups():
     pictures = []
     for lines in ([], [(2 + k / 100, "") for k in range(100)]):
         figure, (axes,) = style.panels(1)
-        draw_areas(axes, areas([group("a  b", [[1, 2, 3]])]), lines, {"a  b": style.colour(0)}, "environment steps")
+        draw_areas(
+            axes,
+            areas([group("a  b", [[1, 2, 3]])]),
+            lines,
+            {"a  b": style.colour(0)},
+            "environment steps",
+        )
         axes.set_xlim(1.9, 5)
         figure.canvas.draw()
-        (left, bottom), (right, top) = axes.texts[0].get_window_extent().get_points().round().astype(int)
+        (left, bottom), (right, top) = (
+            axes.texts[0].get_window_extent().get_points().round().astype(int)
+        )
         drawn = np.asarray(figure.canvas.buffer_rgba())[::-1]
         pictures.append(drawn[bottom + 1 : top - 1, left + 1 : right - 1])
     without, across = pictures
@@ -66,10 +86,15 @@ def test_no_line_runs_through_the_names_of_groups():
 
 def test_many_groups_of_several_seeds_have_a_panel_each():
     """Behind its seeds and band stand the means of the others, and the axes are the same."""
-    groups = [group(label, [[1, 2, 3], [2, 3, 4], [3, 4, 5 + k], [1, 2, 3], [1, 2, 3]]) for k, label in enumerate("abcd")]
+    groups = [
+        group(label, [[1, 2, 3], [2, 3, 4], [3, 4, 5 + k], [1, 2, 3], [1, 2, 3]])
+        for k, label in enumerate("abcd")
+    ]
     figure, table = curves_figure({"game": groups}, 1.0, Look("v"))
     colours = group_colours({"game": groups})
-    assert [axes.get_title() for axes in figure.axes] == [f"game, {label}, 5 seeds" for label in "abcd"]
+    assert [axes.get_title() for axes in figure.axes] == [
+        f"game, {label}, 5 seeds" for label in "abcd"
+    ]
     for axes, label in zip(figure.axes, "abcd", strict=True):
         assert [line.get_color() for line in axes.lines].count("#bbbbbb") == 3
         assert {line.get_color() for line in axes.lines} == {"#bbbbbb", colours[label]}
@@ -79,22 +104,34 @@ def test_many_groups_of_several_seeds_have_a_panel_each():
     assert sorted(table["group"].unique()) == list("abcd")
     assert not table.duplicated(["group", "run", "env_steps"]).any()
     assert "grey: the means of the others" in figure.get_supxlabel()
-    for fewer in (groups[:3], [group(label, [[1, 2, 3]]) for label in "abcd"]):  # bands that can be told apart; single runs
+    for fewer in (
+        groups[:3],
+        [group(label, [[1, 2, 3]]) for label in "abcd"],
+    ):  # bands that can be told apart; single runs
         figure, _ = curves_figure({"game": fewer}, 1.0, Look("v"))
         assert len(figure.axes) == 1
         assert "grey" not in figure.get_supxlabel()
 
 
-@pytest.mark.parametrize(("seeds", "panels"), [([30], 1), ([10, 10], 1), ([10, 1, 10], 1), ([10, 11], 2), ([7, 7, 7], 3)])
+@pytest.mark.parametrize(
+    ("seeds", "panels"), [([30], 1), ([10, 10], 1), ([10, 1, 10], 1), ([10, 11], 2), ([7, 7, 7], 3)]
+)
 def test_groups_of_more_than_twenty_seeds_together_have_a_panel_each(seeds, panels):
     groups = [group(label, [[1, 2, 3]] * count) for label, count in zip("abc", seeds, strict=False)]
     figure, _ = curves_figure({"game": groups}, 1.0, Look("v"))
     assert len(figure.axes) == panels
-    assert (figure.axes[0].get_legend() is None) == (panels > 1)  # the title names a panel's only group
+    assert (figure.axes[0].get_legend() is None) == (
+        panels > 1
+    )  # the title names a panel's only group
 
 
 def test_panels_are_in_as_many_columns_as_asked_for():
-    for count, columns, expected in ((1, 2, (1, 1)), (4, 2, (2, 2)), (5, 2, (3, 2)), (6, 3, (2, 3))):
+    for count, columns, expected in (
+        (1, 2, (1, 1)),
+        (4, 2, (2, 2)),
+        (5, 2, (3, 2)),
+        (6, 3, (2, 3)),
+    ):
         figure, panels = style.panels(count, columns=columns)
         assert len(panels) == count
         assert panels[0].get_gridspec().get_geometry() == expected
@@ -109,7 +146,12 @@ def test_a_legend_of_all_panels_stands_where_they_leave_a_place():
             panels[0].plot([1, 2], label=label)
         style.shared_legend(figure, panels, first=["a", "c"])
         spec = figure.axes[-1].get_subplotspec()
-        assert (spec.rowspan.start, spec.rowspan.stop, spec.colspan.start, spec.colspan.stop) == place
+        assert (
+            spec.rowspan.start,
+            spec.rowspan.stop,
+            spec.colspan.start,
+            spec.colspan.stop,
+        ) == place
         assert [text.get_text() for text in figure.axes[-1].get_legend().get_texts()] == ["a", "b"]
 
 
@@ -132,7 +174,9 @@ def test_bands_and_interquartile_means_are_explained_where_they_are_drawn():
         assert len(figure.axes[0].collections) == bands
     assert "interquartile" not in explained({"game": [five]})
     assert "interquartile" in explained({"game": [ten]})
-    assert "band" not in explained({"game": [five], "other": others})  # too many groups to tell bands apart
+    assert "band" not in explained(
+        {"game": [five], "other": others}
+    )  # too many groups to tell bands apart
     assert "shortest run" not in explained({"game": [five]})
     assert "shortest run" in explained({"game": [group("a", [[1, 2], [1, float("nan")]])]})
 
@@ -151,13 +195,19 @@ def test_an_implementation_has_one_colour_whatever_stands_beside_it():
 def test_lines_on_each_other_are_told_apart_by_their_markers():
     groups = [group(label, [[1] * 20, [1] * 20]) for label in "abc"]
     figure, _ = curves_figure({"game": groups}, 1.0, Look("v"))
-    marks = [line for line in figure.axes[0].lines if line.get_marker() != "None" and len(line.get_xdata())]
+    marks = [
+        line
+        for line in figure.axes[0].lines
+        if line.get_marker() != "None" and len(line.get_xdata())
+    ]
     assert len({line.get_marker() for line in marks}) == len(groups)
     assert len({line.get_markevery()[0] for line in marks}) == len(groups)
 
 
 def test_a_low_end_is_said():
-    figure, table = curves_figure({"game": [group("a", [[-900, 2], [1, 2]])]}, 1.0, Look("v", low=-5))
+    figure, table = curves_figure(
+        {"game": [group("a", [[-900, 2], [1, 2]])]}, 1.0, Look("v", low=-5)
+    )
     assert figure.axes[0].get_ylim()[0] == -5
     assert "below -5 not shown" in figure.get_supxlabel()
     assert -900 in table["value"].tolist()
@@ -165,7 +215,9 @@ def test_a_low_end_is_said():
 
 def test_a_line_needs_a_number():
     assert read_line("1.6:random") == (1.6, "random")
-    with pytest.raises(UserError, match="--line 'high:best' is no finite number with a label; write VALUE:LABEL"):
+    with pytest.raises(
+        UserError, match="--line 'high:best' is no finite number with a label; write VALUE:LABEL"
+    ):
         read_line("high:best")
     for text in ("nan:x", "inf:x", "3", "3:"):
         with pytest.raises(UserError, match="write VALUE:LABEL"):
@@ -173,18 +225,40 @@ def test_a_line_needs_a_number():
 
 
 def test_a_line_may_be_below_zero():
-    words = ["out", "runs", "--line", "-13.3:optimum", "--line", "-.5:random", "--line", "-1e3:worst"]
-    assert FIGURES["generalisation"].parser("figures").parse_args(words).line == ["-13.3:optimum", "-.5:random", "-1e3:worst"]
+    words = [
+        "out",
+        "runs",
+        "--line",
+        "-13.3:optimum",
+        "--line",
+        "-.5:random",
+        "--line",
+        "-1e3:worst",
+    ]
+    assert FIGURES["generalisation"].parser("figures").parse_args(words).line == [
+        "-13.3:optimum",
+        "-.5:random",
+        "-1e3:worst",
+    ]
 
 
 def test_one_command_from_run_directories(tmp_path, capsys):
     for implementation in ("ER", "simple-model"):
         flags = ("--max_epochs", "4", "--num_seeds", "2")
-        assert run_cli(tmp_path / "exp", *flags, implementation=implementation, gamename="panflute-3") == 0
+        assert (
+            run_cli(tmp_path / "exp", *flags, implementation=implementation, gamename="panflute-3")
+            == 0
+        )
     out = tmp_path / "figure"
-    assert main(["--figure", "generalisation", str(out), str(tmp_path / "exp"), "--line", "13:best"]) == 0
+    assert (
+        main(["--figure", "generalisation", str(out), str(tmp_path / "exp"), "--line", "13:best"])
+        == 0
+    )
     assert out.with_suffix(".png").stat().st_size > 5_000
     rows = (tmp_path / "figure-areas.csv").read_text().splitlines()
     assert rows[0] == "gamename,group,seeds,steps,mean,low,high"
-    assert [row.split(",")[:3] for row in rows[1:]] == [["panflute-3", "ER", "2"], ["panflute-3", "simple-model", "2"]]
+    assert [row.split(",")[:3] for row in rows[1:]] == [
+        ["panflute-3", "ER", "2"],
+        ["panflute-3", "simple-model", "2"],
+    ]
     assert out.with_suffix(".csv").read_text().startswith("gamename,group,run,env_steps,value")

@@ -1,4 +1,6 @@
-"""What lies in a run directory or is named as a table may be anything: it is named and left out, and nothing waits for it."""
+"""What lies in a run directory or is named as a table may be anything: it is named and left out,
+and nothing waits for it.
+"""
 
 import os
 
@@ -13,7 +15,10 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.lab.figures.csv_files import read_csv
 from lightning_rl.lab.scalars import read_events
 
-CONFIG = "implementation: UDRL\ngamename: cartpole\nexp_name: default\nseed: 1\nconfig: {batch_size: 16}\n"
+CONFIG = (
+    "implementation: UDRL\ngamename: cartpole\nexp_name: default\nseed: 1\nconfig: "
+    "{batch_size: 16}\n"
+)
 
 
 @pytest.fixture
@@ -28,17 +33,41 @@ def run(tmp_path):
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("name", [".lock", "state.yaml", "config.yaml", "evaluation.json", "sweep.png", "evaluation.mp4",
-                                  "logger/version_0/events.out.tfevents.9"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        ".lock",
+        "state.yaml",
+        "config.yaml",
+        "evaluation.json",
+        "sweep.png",
+        "evaluation.mp4",
+        "logger/version_0/events.out.tfevents.9",
+    ],
+)
 def test_a_pipe_in_a_run_stops_no_listing_and_no_report(run, tmp_path, capsys, name):
     (run / name).unlink(missing_ok=True)
     os.mkfifo(run / name)
     assert main(["runs", str(tmp_path)]) == 0
-    assert main(["report", str(tmp_path), "-o", str(tmp_path / "page.html"), "--tag", "eval/return_mean"]) == 0
+    assert (
+        main(
+            [
+                "report",
+                str(tmp_path),
+                "-o",
+                str(tmp_path / "page.html"),
+                "--tag",
+                "eval/return_mean",
+            ]
+        )
+        == 0
+    )
     assert "UDRL" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("content", ["[[[", "config: 3", "config: {1: 2}", "a: &a [*a]", "3", "seed: [1]\nconfig: {}"])
+@pytest.mark.parametrize(
+    "content", ["[[[", "config: 3", "config: {1: 2}", "a: &a [*a]", "3", "seed: [1]\nconfig: {}"]
+)
 def test_a_damaged_record_is_named_and_the_other_runs_are_listed(run, tmp_path, capsys, content):
     other = tmp_path / "cartpole" / "default" / "UDRL" / "seed_2"
     (other / "logger").mkdir(parents=True)
@@ -57,7 +86,9 @@ def test_event_files_are_read_as_tensorboard_reads_them(run):
     assert set(scalars) == set(expected.Tags()["scalars"])
     for tag, points in scalars.items():
         begin = expected.FirstEventTimestamp()
-        assert points == [(event.step, event.wall_time - begin, event.value) for event in expected.Scalars(tag)]
+        assert points == [
+            (event.step, event.wall_time - begin, event.value) for event in expected.Scalars(tag)
+        ]
 
 
 @pytest.mark.parametrize("damage", ["flipped", "cut"])
@@ -67,7 +98,9 @@ def test_a_damaged_event_file_counts_up_to_the_damage(run, tmp_path, capsys, dam
     place = len(content) - 10  # in the last of three
     content[place] ^= 4
     (tmp_path / "events").write_bytes(content if damage == "flipped" else content[:place])
-    whole, left = (sum(map(len, read_events(each).scalars.values())) for each in (path, tmp_path / "events"))
+    whole, left = (
+        sum(map(len, read_events(each).scalars.values())) for each in (path, tmp_path / "events")
+    )
     assert (left, whole) == (2, 3)
     assert "it is not a whole event file" in capsys.readouterr().err
 
@@ -86,7 +119,17 @@ def test_a_pipe_or_device_is_no_config_and_no_table(tmp_path, capsys, path):
     os.mkfifo(tmp_path / "pipe.csv")
     given = str(tmp_path / path)
     assert main(["--config", given, "--logdir", str(tmp_path)]) == 2
-    assert main(["figures", "curves", given + ("" if path.endswith("csv") else ".csv"), str(tmp_path / "out")]) == 2
+    assert (
+        main(
+            [
+                "figures",
+                "curves",
+                given + ("" if path.endswith("csv") else ".csv"),
+                str(tmp_path / "out"),
+            ]
+        )
+        == 2
+    )
     assert "is not a file" in capsys.readouterr().err
 
 
@@ -99,9 +142,15 @@ def test_a_pipe_or_device_is_no_config_and_no_table(tmp_path, capsys, path):
         (b"x,value\n1,2\n3,\n", "row 2, column value: nan is not a finite number"),
         (b"x,value\n1,inf\n", "row 1, column value: inf is not a finite number"),
         (b"x,value\n1,1e300\n", "row 1, column value: 1e+300 is not a finite number"),
-        (b"x,value\n1,2\n3,4,5,6\n", "cannot be read as a CSV: Error tokenizing data. C error: Expected 2 fields in line 3"),
+        (
+            b"x,value\n1,2\n3,4,5,6\n",
+            "cannot be read as a CSV: Error tokenizing data. C error: Expected 2 fields in line 3",
+        ),
         (b"\xff\xfe\n", "cannot be read as a CSV: 'utf-8' codec"),
-        (b"x" + b"," * 9000 + b"\n" * 9000, "it has about 81,018,001 cells, the limit is 67,108,864"),
+        (
+            b"x" + b"," * 9000 + b"\n" * 9000,
+            "it has about 81,018,001 cells, the limit is 67,108,864",
+        ),
     ],
 )
 def test_a_table_that_is_none_is_named_with_the_row(tmp_path, content, named):
@@ -135,14 +184,19 @@ def test_a_pipe_where_the_lock_should_be_stops_no_run(tmp_path, capsys):
 
 @pytest.mark.parametrize("generation", ["1e99", "-1", "0.5", "1000000"])
 def test_a_generation_that_cannot_be_one_is_named(tmp_path, capsys, generation):
-    (tmp_path / "a.csv").write_text(f"gamename,seed,generation,fitness_mean\ncartpole,1,0,10\ncartpole,1,{generation},20\n")
+    (tmp_path / "a.csv").write_text(
+        f"gamename,seed,generation,fitness_mean\ncartpole,1,0,10\ncartpole,1,{generation},20\n"
+    )
     assert main(["figures", "proxy-success", str(tmp_path / "out"), str(tmp_path / "a.csv")]) == 2
     assert "row 2, column generation: " in capsys.readouterr().err
     assert not (tmp_path / "out.png").exists()
 
 
 def test_more_cells_than_the_header_and_more_columns_than_anybody_has_are_refused(tmp_path):
-    refused = {"seed,value\n1,2,3\n1,2,4\n": "rows have more cells than its header", "a," * 20_000: "20,001 columns"}
+    refused = {
+        "seed,value\n1,2,3\n1,2,4\n": "rows have more cells than its header",
+        "a," * 20_000: "20,001 columns",
+    }
     for text, words in refused.items():
         (tmp_path / "a.csv").write_text(text)
         with pytest.raises(UserError, match=words):

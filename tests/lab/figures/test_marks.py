@@ -13,18 +13,33 @@ def test_by_hand(tmp_path, capsys):
     assert near(np.array([90.0, 100.0, 111.0]), np.array([1.0, 3.0, 99.0]), 100.0, 20.0) == 2.0
     assert np.isnan(near(np.array([90.0]), np.array([1.0]), 200.0, 20.0))
     table = pd.DataFrame(
-        [("g", "m", f"seed_{seed}", x, seed * x) for seed in (1, 3) for x in (10.0, 20.0, 30.0) if (seed, x) != (3, 30.0)],
+        [
+            ("g", "m", f"seed_{seed}", x, seed * x)
+            for seed in (1, 3)
+            for x in (10.0, 20.0, 30.0)
+            if (seed, x) != (3, 30.0)
+        ],
         columns=["gamename", "group", "run", "env_steps", "value"],
     )
     marks = mark_table(table, "env_steps", [10.0, 30.0], 2.0)
     assert marks["value"].tolist()[0] == 20.0
-    assert np.isnan(marks["value"].tolist()[1])  # one run has not come so far: no mean over fewer seeds
+    assert np.isnan(
+        marks["value"].tolist()[1]
+    )  # one run has not come so far: no mean over fewer seeds
     assert (marks["low"][0], marks["high"][0]) == pytest.approx((20 - 127.062, 20 + 127.062))
     table.to_csv(tmp_path / "t.csv", index=False)
     (tmp_path / "paper.csv").write_text("env_steps,value\n10,7\n")
     flags = ["--at", "10", "--window", "2", "--reference", f"{tmp_path}/paper.csv:paper"]
-    assert main(["figures", "marks", str(tmp_path / "o"), str(tmp_path / "t.csv"), *flags, "--markdown"]) == 0
-    assert capsys.readouterr().out.splitlines()[-2:] == ["| m, g, 2 seeds | 20.0 [-107.1, 147.1] |", "| paper | 7.0 |"]
+    assert (
+        main(
+            ["figures", "marks", str(tmp_path / "o"), str(tmp_path / "t.csv"), *flags, "--markdown"]
+        )
+        == 0
+    )
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "| m, g, 2 seeds | 20.0 [-107.1, 147.1] |",
+        "| paper | 7.0 |",
+    ]
     assert main(["figures", "marks", str(tmp_path / "o"), str(tmp_path / "t.csv"), *flags]) == 0
     assert pd.read_csv(tmp_path / "o-marks.csv")["value"].tolist() == [20.0]
 
@@ -32,15 +47,25 @@ def test_by_hand(tmp_path, capsys):
 def test_what_a_published_figure_does_not_show_is_a_bound(tmp_path, capsys):
     """Values of -500 and below lie under its axis."""
     rows = [(10, 100, -500, 1), (20, 0, -500, 1), (20, 100, -400, 0), (40, 0, 8, 0)]
-    (tmp_path / "paper.csv").write_text("env_steps,value,below\n" + "".join(f"{x + y / 100},{v},{b}\n" for x, y, v, b in rows))
+    (tmp_path / "paper.csv").write_text(
+        "env_steps,value,below\n" + "".join(f"{x + y / 100},{v},{b}\n" for x, y, v, b in rows)
+    )
     paper = read_reference(f"{tmp_path}/paper.csv:paper", "env_steps")
     assert paper.near(11, 2) == (-500, True)
     assert paper.near(20.5, 2) == (-450, True)  # the mean is lower
     assert paper.near(40, 2) == (8, False)
     assert np.isnan(paper.near(41, 2)[0])  # at the edge
-    runs = pd.DataFrame([("g", "m", "seed_1", 11.0, 1.0)], columns=["gamename", "group", "run", "env_steps", "value"])
+    runs = pd.DataFrame(
+        [("g", "m", "seed_1", 11.0, 1.0)],
+        columns=["gamename", "group", "run", "env_steps", "value"],
+    )
     table = mark_table(runs, "env_steps", [11, 41, 40], 2)
-    assert mark_rows(table, [paper], "environment steps", [11, 41, 40], 2)[-1] == ["paper", "< -500.0", "", "8.0"]
+    assert mark_rows(table, [paper], "environment steps", [11, 41, 40], 2)[-1] == [
+        "paper",
+        "< -500.0",
+        "",
+        "8.0",
+    ]
     figure, axes = plt.subplots()
     panel = Panel("g", [Group("m", ["1"], np.array([50.0]), np.array([[1.0]]))])
     drawn = draw_panel(axes, panel, Look("t"), {"m": "red"}, [paper])

@@ -7,10 +7,24 @@ from torch.utils.tensorboard import SummaryWriter
 
 from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
-from lightning_rl.lab.figures.policy_gradient import PANELS, read_csv, read_run, read_runs, seed_mean, summary, thinned
+from lightning_rl.lab.figures.policy_gradient import (
+    PANELS,
+    read_csv,
+    read_run,
+    read_runs,
+    seed_mean,
+    summary,
+    thinned,
+)
 from lightning_rl.lab.figures.runs import open_run
 
-TINY = ["--set=num_episodes_per_iter=2", "--set=chunk_size=2", "--set=hidden=[8]", "--no_checkpoint", "--max_epochs=3"]
+TINY = [
+    "--set=num_episodes_per_iter=2",
+    "--set=chunk_size=2",
+    "--set=hidden=[8]",
+    "--no_checkpoint",
+    "--max_epochs=3",
+]
 
 
 def test_every_method_and_seed_is_in_the_csv_and_what_is_missing_stays_empty(tmp_path):
@@ -25,7 +39,9 @@ def test_every_method_and_seed_is_in_the_csv_and_what_is_missing_stays_empty(tmp
     assert (tmp_path / "out.png").stat().st_size > 5_000
     rows = list(csv.DictReader((tmp_path / "out.csv").open()))
     assert [(r["method"], r["seed"], r["episode"]) for r in rows] == [
-        (name, str(seed), episode) for name, (_, seed) in zip(names, runs, strict=True) for episode in ("2", "4", "6")
+        (name, str(seed), episode)
+        for name, (_, seed) in zip(names, runs, strict=True)
+        for episode in ("2", "4", "6")
     ]
     assert all(r["policy_loss"] and r["mean_return"] for r in rows)
     assert [bool(r["baseline"]) for r in rows] == [False] * 3 + [True] * 6
@@ -35,7 +51,16 @@ def test_every_method_and_seed_is_in_the_csv_and_what_is_missing_stays_empty(tmp
     assert set(zip(again["method"], again["seed"], strict=True)) == {("REINFORCE-combined", "1")}
     for name in PANELS:
         np.testing.assert_allclose(again[name], run[name], rtol=1e-3)
-    main(["figures", "policy-gradient", str(tmp_path / "second"), str(dirs[0]), "--reference", str(tmp_path / "out.csv")])
+    main(
+        [
+            "figures",
+            "policy-gradient",
+            str(tmp_path / "second"),
+            str(dirs[0]),
+            "--reference",
+            str(tmp_path / "out.csv"),
+        ]
+    )
     assert len((tmp_path / "second.csv").read_text().splitlines()) == 4
 
 
@@ -60,7 +85,9 @@ def test_summary_counts_full_windows_only_and_thinning_keeps_the_last_of_each_st
 
 def test_methods_are_named_with_their_experiment_only_where_there_are_several(tmp_path):
     for exp_name, method in (("a", "AAC"), ("a", "REINFORCE"), ("b", "AAC")):
-        with SummaryWriter(str(tmp_path / exp_name / method / "seed_1" / "logger" / "version_0")) as writer:
+        with SummaryWriter(
+            str(tmp_path / exp_name / method / "seed_1" / "logger" / "version_0")
+        ) as writer:
             writer.add_scalar("time/episodes", 2, 1)
             writer.add_scalar("rollout/return_running_mean", 20, 1)
     assert read_runs([str(tmp_path / "a")])["method"].tolist() == ["AAC", "REINFORCE"]
@@ -68,14 +95,20 @@ def test_methods_are_named_with_their_experiment_only_where_there_are_several(tm
 
 
 def test_runs_of_other_methods_are_named_and_left_out(tmp_path, capsys):
-    for method, tags in (("AAC", ["time/episodes", "rollout/return_running_mean"]), ("UDRL", ["time/episodes"])):
+    for method, tags in (
+        ("AAC", ["time/episodes", "rollout/return_running_mean"]),
+        ("UDRL", ["time/episodes"]),
+    ):
         with SummaryWriter(str(tmp_path / method / "seed_1" / "logger" / "version_0")) as writer:
             for tag in tags:
                 writer.add_scalar(tag, 200, 1)
     assert main(["figures", "policy-gradient", str(tmp_path / "out"), str(tmp_path)]) == 0
     said = capsys.readouterr()
     assert "AAC seed 1: last 200.0" in said.out
-    assert "UDRL/seed_1': it has no scalar 'rollout/return_running_mean', which policy gradients log" in said.err
+    assert (
+        "UDRL/seed_1': it has no scalar 'rollout/return_running_mean', which policy gradients log"
+        in said.err
+    )
 
 
 def test_what_cannot_be_read_is_named(tmp_path, capsys):
@@ -83,7 +116,9 @@ def test_what_cannot_be_read_is_named(tmp_path, capsys):
     assert main(["figures", "policy-gradient", str(tmp_path / "out"), str(tmp_path)]) == 2
     assert "has no scalar 'time/episodes'" in capsys.readouterr().err
     (tmp_path / "bad.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(UserError, match="expected a CSV with columns method, seed, episode, policy_loss"):
+    with pytest.raises(
+        UserError, match="expected a CSV with columns method, seed, episode, policy_loss"
+    ):
         read_csv(tmp_path / "bad.csv")
 
 
@@ -97,13 +132,20 @@ def test_a_claims_csv_is_drawn_as_its_runs_are(tmp_path):
     assert (row["mean_return"], row["policy_loss"]) == (-50.5, 3.25)
     assert np.isnan(row["baseline"])
     assert np.isnan(row["entropy_loss"])
-    assert main(["figures", "policy-gradient", str(tmp_path / "out"), str(tmp_path / "stale.csv")]) == 0
+    assert (
+        main(["figures", "policy-gradient", str(tmp_path / "out"), str(tmp_path / "stale.csv")])
+        == 0
+    )
     (tmp_path / "stale.csv").write_text(f"seed,env_steps,{scalars}\n100,900,-50.5,many,3.25\n")
-    with pytest.raises(UserError, match=r"row 1, column time/episodes: 'many' is not a finite number"):
+    with pytest.raises(
+        UserError, match=r"row 1, column time/episodes: 'many' is not a finite number"
+    ):
         read_csv(tmp_path / "stale.csv")
 
 
 def test_a_figures_csv_without_one_of_its_columns_is_refused(tmp_path):
     (tmp_path / "half.csv").write_text("method,seed,episode,mean_return\nAAC,1,128,3.5\n")
-    with pytest.raises(UserError, match="expected a CSV with columns method, seed, episode, policy_loss"):
+    with pytest.raises(
+        UserError, match="expected a CSV with columns method, seed, episode, policy_loss"
+    ):
         read_csv(tmp_path / "half.csv")

@@ -19,7 +19,11 @@ def write_run(folder, points, tag="rollout/return_mean", version=0):
 
 
 def test_a_resumed_run_is_one_curve_without_what_was_done_twice(tmp_path):
-    for version, points in ((0, {10: 1.0, 20: 2.0, 30: 3.0}), (1, {20: 20.0, 25: 25.0}), (10, {40: 4.0})):
+    for version, points in (
+        (0, {10: 1.0, 20: 2.0, 30: 3.0}),
+        (1, {20: 20.0, 25: 25.0}),
+        (10, {40: 4.0}),
+    ):
         write_run(tmp_path, points, "x", version)
     curve = read_scalar(tmp_path, "x")
     assert curve.env_steps.tolist() == [10, 20, 25, 40]
@@ -30,7 +34,9 @@ def test_a_resumed_run_is_one_curve_without_what_was_done_twice(tmp_path):
 
 
 def test_a_run_that_began_again_has_no_scalar_of_the_attempt_before(tmp_path):
-    """One that the later attempt has not logged yet, as its evaluations are rare, is void from where that began."""
+    """One that the later attempt has not logged yet, as its evaluations are rare, is void from
+    where that began.
+    """
     write_run(tmp_path, {10: 1.0, 20: 2.0, 30: 3.0}, "eval/return_mean", 0)
     write_run(tmp_path, {2: 1e-3, 3: 1e-4}, "lr-Adam", 0)  # over another axis
     write_run(tmp_path, {20: 1.0}, "time/episodes", 1)
@@ -47,10 +53,19 @@ def test_what_a_run_is(tmp_path):
     (run,) = find_runs([tmp_path])
     known = [run.key(name) for name in ("gamename", "implementation", "seed", "batch_size")]
     assert known == ["cartpole", "UDRL", 25, 16]
-    with pytest.raises(UserError, match=r"no key 'batch_sise' in its config.yaml; did you mean 'batch_size'\?"):
+    with pytest.raises(
+        UserError, match=r"no key 'batch_sise' in its config.yaml; did you mean 'batch_size'\?"
+    ):
         run.key("batch_sise")
-    (run.path / "config.yaml").unlink()  # older runs and those of other programs: what the folders say
-    assert dict(open_run(run.path).about) == {"gamename": "cartpole", "exp_name": "default", "implementation": "UDRL", "seed": 25}
+    (
+        run.path / "config.yaml"
+    ).unlink()  # older runs and those of other programs: what the folders say
+    assert dict(open_run(run.path).about) == {
+        "gamename": "cartpole",
+        "exp_name": "default",
+        "implementation": "UDRL",
+        "seed": 25,
+    }
 
 
 def test_runs_are_found_in_the_order_of_their_numbers(tmp_path):
@@ -107,12 +122,22 @@ def test_environments_are_never_mixed_and_a_seed_counts_once(tmp_path):
         write_run(tmp_path / game / exp / "M" / "seed_1", {1: 1.0})
     table = read_table([str(tmp_path)], "rollout/return_mean")
     own = label_groups(table, None)
-    assert sorted(set(zip(own["gamename"], own["group"], strict=True))) == [("a", "M, x"), ("a", "M, y"), ("b", "M, x")]
+    assert sorted(set(zip(own["gamename"], own["group"], strict=True))) == [
+        ("a", "M, x"),
+        ("a", "M, y"),
+        ("b", "M, x"),
+    ]
     require_one_run_per_seed(own, ["gamename", "group"])
-    (tmp_path / "old.csv").write_text("gamename,group,run,env_steps,value\na,M,seed_1,1,1.0\n")  # tells no experiment
-    both = label_groups(read_table([str(tmp_path), f"{tmp_path}/old.csv:old"], "rollout/return_mean"), None)
+    (tmp_path / "old.csv").write_text(
+        "gamename,group,run,env_steps,value\na,M,seed_1,1,1.0\n"
+    )  # tells no experiment
+    both = label_groups(
+        read_table([str(tmp_path), f"{tmp_path}/old.csv:old"], "rollout/return_mean"), None
+    )
     assert sorted(set(both["group"])) == ["M, x", "M, y", "old"]
-    with pytest.raises(UserError, match="are of one seed and one group; tell them apart with --group exp_name"):
+    with pytest.raises(
+        UserError, match="are of one seed and one group; tell them apart with --group exp_name"
+    ):
         require_one_run_per_seed(label_groups(table, ["implementation"]), ["gamename", "group"])
 
 
@@ -134,7 +159,10 @@ def test_the_curves_of_a_claim_are_told_by_the_csv_of_its_runs(tmp_path, capsys)
     beside.write_text("seed,gamename,implementation\n101,cartpole,DDQN\n")
     with pytest.raises(UserError, match="nothing to draw"):
         read_table([str(path)], "value")
-    assert "claim.runs.csv' has no row of seed 100; run lightning-rl reproduce claim" in capsys.readouterr().err
+    assert (
+        "claim.runs.csv' has no row of seed 100; run lightning-rl reproduce claim"
+        in capsys.readouterr().err
+    )
     beside.write_text("seed,value\n100,5\n")
     with pytest.raises(UserError, match="nothing to draw"):
         read_table([str(path)], "value")
@@ -144,12 +172,16 @@ def test_the_curves_of_a_claim_are_told_by_the_csv_of_its_runs(tmp_path, capsys)
 def test_runs_of_several_seeds_read_like_runs_alone(tmp_path):
     assert run_cli(tmp_path, "--max_epochs", "2", "--num_seeds", "2", implementation="DDQN") == 0
     runs = find_runs([tmp_path])
-    assert [run.path for run in runs] == [run_dir(tmp_path, seed=seed, implementation="DDQN") for seed in (25, 26)]
+    assert [run.path for run in runs] == [
+        run_dir(tmp_path, seed=seed, implementation="DDQN") for seed in (25, 26)
+    ]
 
 
 def test_what_a_results_csv_loses_is_said(tmp_path, capsys):
     path = tmp_path / "t.csv"
-    path.write_text("implementation,seed,env_steps,value\nm,1,10,1\nm,1,20,oops\nm,1,30,1e400\nm,1,40,\nm,1,50,3")
+    path.write_text(
+        "implementation,seed,env_steps,value\nm,1,10,1\nm,1,20,oops\nm,1,30,1e400\nm,1,40,\nm,1,50,3"
+    )
     table = read_table([str(path)], "value")
     assert table["value"].tolist() == [1.0]
     err = capsys.readouterr().err
@@ -172,25 +204,37 @@ def test_runs_of_one_seed_are_named_as_a_pair(tmp_path):
         labelled_runs([str(path), str(copy)], "value")
 
 
-@pytest.mark.parametrize(("figure", "tag"), [("curves", "rollout/return_mean"), ("proxy-success", "es/fitness_mean")])
+@pytest.mark.parametrize(
+    ("figure", "tag"), [("curves", "rollout/return_mean"), ("proxy-success", "es/fitness_mean")]
+)
 def test_a_group_by_a_key_that_no_run_has_is_named_last(tmp_path, capsys, figure, tag):
     run = tmp_path / "cartpole" / "default" / "UDRL" / "seed_1"
     with SummaryWriter(str(run / "logger" / "version_0")) as writer:
         for name in (tag, "time/num_updates"):
             writer.add_scalar(name, 1.0, 1)
-    assert main(["figures", figure, str(tmp_path / "out"), str(tmp_path), "--group", "lerning_rate"]) == 2
-    last = "error: --group lerning_rate: no source has that key; they have: gamename, exp_name, implementation, seed"
+    assert (
+        main(["figures", figure, str(tmp_path / "out"), str(tmp_path), "--group", "lerning_rate"])
+        == 2
+    )
+    last = (
+        "error: --group lerning_rate: no source has that key; they have: gamename, exp_name, "
+        "implementation, seed"
+    )
     assert capsys.readouterr().err.splitlines()[-1] == last
 
 
 def test_a_group_of_unequal_configs_is_named(tmp_path, capsys):
     assert run_cli(tmp_path, "--max_epochs", "2", "--seed", "1") == 0
-    assert run_cli(tmp_path, "--max_epochs", "3", "--seed", "2") == 0  # a longer budget is no other method
+    assert (
+        run_cli(tmp_path, "--max_epochs", "3", "--seed", "2") == 0
+    )  # a longer budget is no other method
     read = [str(tmp_path)], "rollout/return_mean"
     require_one_run_per_seed(label_groups(read_table(*read), None), ["gamename", "group"])
     assert "differ" not in capsys.readouterr().err
     assert run_cli(tmp_path, "--max_epochs", "2", "--seed", "3", batch_size=8) == 0
     require_one_run_per_seed(label_groups(read_table(*read), None), ["gamename", "group"])
-    assert "the runs of cartpole, UDRL differ in their configs; --group KEY" in capsys.readouterr().err
+    assert (
+        "the runs of cartpole, UDRL differ in their configs; --group KEY" in capsys.readouterr().err
+    )
     table = label_groups(read_table(*read, keys=["batch_size"]), ["batch_size"])
     assert set(table["group"]) == {"batch_size 16", "batch_size 8"}

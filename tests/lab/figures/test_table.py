@@ -19,11 +19,36 @@ def test_rows_by_hand(tmp_path, capsys):
         run_with(tmp_path / "game" / "exp" / "M" / "seed_1", a=[0.0, 4.0, 8.0, 1000.0], b=[7.0]),
         run_with(tmp_path / "game" / "other" / "M" / "seed_1", a=[2.0]),
     ]
-    main(["figures", "table", str(tmp_path / "t.csv"), *runs, "--tag", "a", "--tag", "b", "--last", "2", "--until", "20"])
+    main(
+        [
+            "figures",
+            "table",
+            str(tmp_path / "t.csv"),
+            *runs,
+            "--tag",
+            "a",
+            "--tag",
+            "b",
+            "--last",
+            "2",
+            "--until",
+            "20",
+        ]
+    )
     rows = {(r["group"], r["run"]): r for r in csv.DictReader((tmp_path / "t.csv").open())}
-    assert rows["game/exp/M", "seed_1"] == {"group": "game/exp/M", "run": "seed_1", "env_steps": "20", "a": "6.00", "b": "7.00"}
+    assert rows["game/exp/M", "seed_1"] == {
+        "group": "game/exp/M",
+        "run": "seed_1",
+        "env_steps": "20",
+        "a": "6.00",
+        "b": "7.00",
+    }
     assert rows["game/exp/M", "seed_2"]["a"] == "2.00"
-    assert [rows["game/exp/M", name]["a"] for name in ("mean", "sd", "min")] == ["4.00", "2.83", "2.00"]
+    assert [rows["game/exp/M", name]["a"] for name in ("mean", "sd", "min")] == [
+        "4.00",
+        "2.83",
+        "2.00",
+    ]
     assert rows["game/other/M", "mean"]["b"] == ""
     assert "game/exp/M" in capsys.readouterr().out
 
@@ -39,4 +64,6 @@ def test_errors(tmp_path, capsys):
         assert main(["figures", "table", str(tmp_path / "t"), run, *flags]) == 2
         assert words in capsys.readouterr().err
     assert main(["figures", "table", str(tmp_path / "t"), run, "--tag", "a"]) == 0
-    assert (tmp_path / "t-table.csv").exists()  # not where a figure of the same name has its numbers
+    assert (
+        tmp_path / "t-table.csv"
+    ).exists()  # not where a figure of the same name has its numbers

@@ -49,7 +49,9 @@ def test_of_rows_that_were_added_in_one_go_all_are_there_or_none(tmp_path):
                 results.add([row(0, 0.5), row(0, 0.75)])
             results.add([row(1, 1.0), row(1, 2.0), row(1, 3.0)])
         assert path.read_text() == whole
-    path.write_text(whole.replace(",0.75,", ',"0.75",') + "begun")  # by another program, which quotes otherwise
+    path.write_text(
+        whole.replace(",0.75,", ',"0.75",') + "begun"
+    )  # by another program, which quotes otherwise
     with open_results(path, COLUMNS, KEY) as results:
         assert len(results.rows) == 5
 
@@ -75,7 +77,11 @@ def test_a_damaged_cell_is_found_before_the_work(tmp_path, cell):
     path = tmp_path / "r.csv"
     path.write_text(f"n,return_mean\n1,2\n2,{cell}\n")
     with (
-        pytest.raises(UserError, match=r"row 3, column return_mean: .*no.* finite number; mend the row or name another CSV"),
+        pytest.raises(
+            UserError,
+            match=r"row 3, column return_mean: .*no.* finite number; mend the row or name another "
+            r"CSV",
+        ),
         open_results(path, ("n", "return_mean"), ("n",)),
     ):
         pass
@@ -83,10 +89,18 @@ def test_a_damaged_cell_is_found_before_the_work(tmp_path, cell):
 
 def test_another_table_and_a_second_process_are_refused(tmp_path):
     path = tmp_path / "r.csv"
-    refused = pytest.raises(UserError, match="in use by another process; wait until it has ended, or name another CSV")
+    refused = pytest.raises(
+        UserError, match="in use by another process; wait until it has ended, or name another CSV"
+    )
     with open_results(path, COLUMNS, KEY), refused, open_results(path, COLUMNS, KEY):
         pass
-    with pytest.raises(UserError, match="begins with 'name,number,value,returns', not with"), open_results(path, KEY, KEY):
+    with (
+        pytest.raises(UserError, match="begins with 'name,number,value,returns', not with"),
+        open_results(path, KEY, KEY),
+    ):
         pass
-    with pytest.raises(UserError, match="cannot write to"), open_results(path / "below", COLUMNS, KEY):
+    with (
+        pytest.raises(UserError, match="cannot write to"),
+        open_results(path / "below", COLUMNS, KEY),
+    ):
         pass

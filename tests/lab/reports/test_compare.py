@@ -8,7 +8,9 @@ from lightning_rl.lab.reports.compare import compare_scores, over_environments, 
 
 def write_runs(root, game, method, finals, steps=10):
     for seed, final in enumerate(finals):
-        with SummaryWriter(str(root / game / "exp" / method / f"seed_{seed}" / "logger" / "version_0")) as writer:
+        with SummaryWriter(
+            str(root / game / "exp" / method / f"seed_{seed}" / "logger" / "version_0")
+        ) as writer:
             for step in range(1, steps + 1):
                 writer.add_scalar("rollout/return_mean", final + step / 10, step * 100)
 
@@ -25,9 +27,14 @@ def test_by_hand():
     assert same.improvement[0] == 0.5
     assert verdict(same) == "no difference shown"
     alike = compare_scores("g", ("a", "b"), np.array([500.0, 500.0]), np.array([499.0, 499.0]))
-    assert verdict(alike) == "A is higher in seeds that are all alike: how sure that is cannot be said"
+    assert (
+        verdict(alike) == "A is higher in seeds that are all alike: how sure that is cannot be said"
+    )
     assert over_environments([better, same])[0] == 0.75
-    assert verdict(compare_scores("g", ("a", "b"), high[:1], low)) == "one run on a side: nothing can be said of seeds"
+    assert (
+        verdict(compare_scores("g", ("a", "b"), high[:1], low))
+        == "one run on a side: nothing can be said of seeds"
+    )
 
 
 def test_from_run_directories(tmp_path, capsys, monkeypatch):
@@ -44,8 +51,12 @@ def test_from_run_directories(tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize("score", ["area", "final", "best"])
-def test_runs_of_unequal_lengths_are_compared_where_all_have_data(tmp_path, capsys, monkeypatch, score):
-    """Returns that grow with the steps, and twice as many steps: the same learner is no better for that."""
+def test_runs_of_unequal_lengths_are_compared_where_all_have_data(
+    tmp_path, capsys, monkeypatch, score
+):
+    """Returns that grow with the steps, and twice as many steps: the same learner is no better
+    for that.
+    """
     monkeypatch.setenv("COLUMNS", "160")
     write_runs(tmp_path / "a", "one", "A", [5.0, 7.0, 6.0], steps=40)
     write_runs(tmp_path / "b", "one", "B", [5.0, 7.0, 6.0], steps=20)
@@ -57,7 +68,11 @@ def test_runs_of_unequal_lengths_are_compared_where_all_have_data(tmp_path, caps
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "words"), [("a", "b", "both have none; compare runs of one environment"), ("both", "a", "several methods on one")]
+    ("a", "b", "words"),
+    [
+        ("a", "b", "both have none; compare runs of one environment"),
+        ("both", "a", "several methods on one"),
+    ],
 )
 def test_refusals(tmp_path, capsys, a, b, words):
     write_runs(tmp_path / "a", "one", "A", [1.0])

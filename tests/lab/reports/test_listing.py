@@ -28,11 +28,28 @@ def test_states_of_real_runs(tmp_path, capsys, monkeypatch):
     assert table["state"].tolist() == ["finished", "failed", "running", "interrupted"]
     assert table["seed"].tolist() == [25, 26, 27, 28]
     first = table.iloc[0]
-    assert (first["implementation"], first["gamename"], first["scalar"]) == ("UDRL", "cartpole", "eval/return_mean")
+    assert (first["implementation"], first["gamename"], first["scalar"]) == (
+        "UDRL",
+        "cartpole",
+        "eval/return_mean",
+    )
     assert first["best"] >= first["last"] > 0
     capsys.readouterr()
     monkeypatch.setenv("COLUMNS", "200")
-    assert main(["runs", str(tmp_path), "--sort", "env_steps", "--reverse", "--csv", str(tmp_path / "t.csv")]) == 0
+    assert (
+        main(
+            [
+                "runs",
+                str(tmp_path),
+                "--sort",
+                "env_steps",
+                "--reverse",
+                "--csv",
+                str(tmp_path / "t.csv"),
+            ]
+        )
+        == 0
+    )
     out = capsys.readouterr().out
     assert "4 runs" in out
     assert "diverged" in out
@@ -40,17 +57,33 @@ def test_states_of_real_runs(tmp_path, capsys, monkeypatch):
 
 
 def test_steps_are_those_of_the_run_not_of_its_last_evaluation(tmp_path):
-    assert run_cli(tmp_path, "--max_epochs", "5", implementation="DDQN", steps_per_epoch=30, eval_interval=2) == 0
+    assert (
+        run_cli(
+            tmp_path,
+            "--max_epochs",
+            "5",
+            implementation="DDQN",
+            steps_per_epoch=30,
+            eval_interval=2,
+        )
+        == 0
+    )
     (row,) = list_runs([tmp_path]).to_dict("records")
     assert row["env_steps"] == 150
 
 
 def test_nothing_to_list(tmp_path, capsys):
     assert main(["runs", str(tmp_path)]) == 2
-    assert capsys.readouterr().err == f"error: no run at or below {tmp_path}; name a folder above some, e.g. exp_dir\n"
+    assert (
+        capsys.readouterr().err
+        == f"error: no run at or below {tmp_path}; name a folder above some, e.g. exp_dir\n"
+    )
     assert main(["runs", str(tmp_path / "nowhere")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line == f"error: '{tmp_path / 'nowhere'}' does not exist; give a run directory, or a folder above some"
+    assert line == (
+        f"error: '{tmp_path / 'nowhere'}' does not exist; give a run directory, or a folder "
+        "above some"
+    )
     assert main(["runs", str(tmp_path), "--sort", "speed"]) == 2
     assert "invalid choice: 'speed'" in capsys.readouterr().err
 
@@ -59,7 +92,10 @@ def test_nothing_to_list(tmp_path, capsys):
     ("raised", "state"),
     [
         (KeyboardInterrupt, ("interrupted", "")),
-        (RuntimeError("the ground gave way\nand more"), ("failed", "RuntimeError: the ground gave way")),
+        (
+            RuntimeError("the ground gave way\nand more"),
+            ("failed", "RuntimeError: the ground gave way"),
+        ),
         (AssertionError, ("failed", "AssertionError")),
     ],
 )
@@ -68,7 +104,15 @@ def test_a_run_that_ends_early_says_so(tmp_path, monkeypatch, raised, state):
         raise raised
 
     monkeypatch.setattr("pytorch_lightning.Trainer.fit", stop)
-    flags = ["--gamename", "cartpole", "--logdir", str(tmp_path), "--num_workers", "0", *tiny_flags()]
+    flags = [
+        "--gamename",
+        "cartpole",
+        "--logdir",
+        str(tmp_path),
+        "--num_workers",
+        "0",
+        *tiny_flags(),
+    ]
     if raised is KeyboardInterrupt:
         assert main(flags) == 130
     else:
@@ -84,15 +128,41 @@ def test_names_are_shown_as_they_are(name, tmp_path, capsys):
     capsys.readouterr()
     assert main(["runs", str(tmp_path / "exp")]) == 0
     assert name in capsys.readouterr().out
-    assert main(["figures", "curves", str(tmp_path / "out"), str(tmp_path / "exp"), "--group", "exp_name", "--title", name]) == 0
+    assert (
+        main(
+            [
+                "figures",
+                "curves",
+                str(tmp_path / "out"),
+                str(tmp_path / "exp"),
+                "--group",
+                "exp_name",
+                "--title",
+                name,
+            ]
+        )
+        == 0
+    )
     assert (tmp_path / "out.svg").read_text().count(name) >= 2  # title and legend
-    assert main(["report", str(tmp_path / "exp"), "-o", str(tmp_path / "page.html"), "--title", name]) == 0
+    assert (
+        main(["report", str(tmp_path / "exp"), "-o", str(tmp_path / "page.html"), "--title", name])
+        == 0
+    )
     assert name in (tmp_path / "page.html").read_text()
 
 
 def test_a_title_is_no_markup(tmp_path, capsys):
     (tmp_path / "a.csv").write_text("seed,env_steps,value\n1,10,2.0\n1,20,4.0\n")
-    words = ["figures", "scores", str(tmp_path / "x"), f"{tmp_path}/a.csv:[/]", "--tag", "value", "--title", "[/]"]
+    words = [
+        "figures",
+        "scores",
+        str(tmp_path / "x"),
+        f"{tmp_path}/a.csv:[/]",
+        "--tag",
+        "value",
+        "--title",
+        "[/]",
+    ]
     assert main(words) == 0
     assert capsys.readouterr().out.count("[/]") == 2
 

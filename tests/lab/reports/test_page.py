@@ -1,4 +1,6 @@
-"""The report, looked at by a real browser: every picture and film loads, and no request leaves the page."""
+"""The report, looked at by a real browser: every picture and film loads, and no request leaves
+the page.
+"""
 
 import json
 import re
@@ -10,9 +12,18 @@ from helpers import run_cli, run_dir
 
 from lightning_rl.cli import main
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
 FLAGS = [
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *(
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+    ),
     *("--disable-component-update", "--disable-sync"),
 ]
 PROBE = """<script>addEventListener('load', () => setTimeout(() => {
@@ -23,21 +34,34 @@ PROBE = """<script>addEventListener('load', () => setTimeout(() => {
   };
   const where = document.createElement('pre'); where.id = 'seen'; where.textContent = JSON.stringify(seen);
   document.body.append(where);
-}, 1000))</script>"""
+}, 1000))</script>"""  # noqa: E501
 
 
 def look_at(tmp_path, text):
-    """What the browser sees of a page; without its policy, so that a script of the test may look at it."""
+    """What the browser sees of a page; without its policy, so that a script of the test may look
+    at it.
+    """
     page, profile = tmp_path / "page.html", tmp_path / "profile"
-    page.write_text(re.sub(r"<meta http-equiv=[^>]*>", "", text).replace("</body>", PROBE + "</body>"))
-    command = [CHROMIUM, *FLAGS, f"--user-data-dir={profile}", "--virtual-time-budget=8000", "--dump-dom", f"file://{page}"]
+    page.write_text(
+        re.sub(r"<meta http-equiv=[^>]*>", "", text).replace("</body>", PROBE + "</body>")
+    )
+    command = [
+        CHROMIUM,
+        *FLAGS,
+        f"--user-data-dir={profile}",
+        "--virtual-time-budget=8000",
+        "--dump-dom",
+        f"file://{page}",
+    ]
     dom = subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
     return json.loads(re.search(r'<pre id="seen">(.*?)</pre>', dom, re.S)[1])
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
-    """A report of two films' worth of runs, one that diverged, one whose config is broken, and an empty folder."""
+    """A report of two films' worth of runs, one that diverged, one whose config is broken, and
+    an empty folder.
+    """
     root = tmp_path_factory.mktemp("report")
     logdir = root / "exp_dir"
     assert run_cli(logdir, "--max_epochs", "4", "--recording_epoch_interval", "4") == 0
@@ -57,21 +81,33 @@ def report(tmp_path_factory):
 def test_the_page_says_everything(report):
     text = report.read_text()
     for words in (
-        "3 runs", "diverged", "config.yaml&#39; is damaged", "there is no run at or below it", "rollout_return_mean.csv",
-        "Training return, actions sampled", "UDRL:", "3 different configs", 'class="differs"',
-    ):  # fmt: skip
+        "3 runs",
+        "diverged",
+        "config.yaml&#39; is damaged",
+        "there is no run at or below it",
+        "rollout_return_mean.csv",
+        "Training return, actions sampled",
+        "UDRL:",
+        "3 different configs",
+        'class="differs"',
+    ):
         assert words in text, words
     assert "evaluation.mp4: it is not a whole film" in text
     assert (
         text.count("<video") == 1
-    )  # the sampled and greedy film of the last recording, of which two are shown, less the broken one
+        # the sampled and greedy film of the last recording, of which two are shown, less the broken
+        # one
+    )
     assert not re.search(r'(src|href)="(?!data:)', text)  # whatever the page shows is in it
     assert "default-src 'none'" in text
 
 
 def test_nothing_to_report(tmp_path, capsys):
     assert main(["report", str(tmp_path), "-o", str(tmp_path / "r.html")]) == 2
-    assert capsys.readouterr().err == f"error: no run at or below {tmp_path}; name a folder above some, e.g. exp_dir\n"
+    assert (
+        capsys.readouterr().err
+        == f"error: no run at or below {tmp_path}; name a folder above some, e.g. exp_dir\n"
+    )
     assert not (tmp_path / "r.html").exists()
 
 
@@ -79,11 +115,16 @@ def test_a_group_key_that_no_run_has_is_refused(report, tmp_path, capsys):
     words = ["report", str(report.with_name("exp_dir")), "-o", str(tmp_path / "r.html"), "--group"]
     assert main([*words, "learning_rat"]) == 2
     error = capsys.readouterr().err
-    assert error == "error: --group learning_rat: no source has that key; did you mean 'learning_rate'?\n"
+    assert (
+        error
+        == "error: --group learning_rat: no source has that key; did you mean 'learning_rate'?\n"
+    )
     assert not (tmp_path / "r.html").exists()
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine: apt-get install chromium")
+@pytest.mark.skipif(
+    CHROMIUM is None, reason="no chromium on this machine: apt-get install chromium"
+)
 def test_in_a_browser_every_picture_loads_and_no_request_leaves(report, tmp_path):
     text = report.read_text()
     seen = look_at(tmp_path, text)

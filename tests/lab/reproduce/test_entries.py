@@ -69,7 +69,10 @@ def test_a_mean_that_is_met_by_little_says_so(goal, values, text):
 
 def test_what_is_shown_of_values():
     assert measured_text(entry(None, 10.0, 11.0, 15.0)) == "12.0 [5.4, 18.6]"
-    assert measured_text(entry(None, 500.0, float("inf"), 700.0)) == "not reached by 1 of 3 seeds, the others at 500, 700"
+    assert (
+        measured_text(entry(None, 500.0, float("inf"), 700.0))
+        == "not reached by 1 of 3 seeds, the others at 500, 700"
+    )
 
 
 def test_goals_in_words():

@@ -12,7 +12,10 @@ CLAIMS = load_claims(ROOT / MANIFEST).claims
 
 def test_a_claim_of_the_other_library_needs_it_and_no_other_claim_does(monkeypatch):
     monkeypatch.setitem(sys.modules, "stable_baselines3", None)
-    assert lacking(CLAIMS["sb3-pendulum-td3"], smoke=True) == "Stable-Baselines3 (pip install 'lightning_rl[baselines]')"
+    assert (
+        lacking(CLAIMS["sb3-pendulum-td3"], smoke=True)
+        == "Stable-Baselines3 (pip install 'lightning_rl[baselines]')"
+    )
     assert lacking(CLAIMS["beside-pendulum-td3"]) == ""
 
 

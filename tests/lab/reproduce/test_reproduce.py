@@ -1,4 +1,6 @@
-"""``lightning-rl reproduce`` in a small repository: what is run, what is stored, what the ledger says of it."""
+"""``lightning-rl reproduce`` in a small repository: what is run, what is stored, what the ledger
+says of it.
+"""
 
 import csv
 import dataclasses
@@ -26,7 +28,13 @@ from lightning_rl.core import files
 from lightning_rl.core.errors import UserError
 from lightning_rl.functional.intervals import difference_interval
 from lightning_rl.lab.reproduce import store, verify
-from lightning_rl.lab.reproduce.checkout import MANIFEST, PAGE, commit_of, require_clean, require_commit
+from lightning_rl.lab.reproduce.checkout import (
+    MANIFEST,
+    PAGE,
+    commit_of,
+    require_clean,
+    require_commit,
+)
 from lightning_rl.lab.reproduce.claims import EarlierSeeds, Goal
 from lightning_rl.lab.reproduce.command import ROOT, missing, possible, reproduce
 from lightning_rl.lab.reproduce.entries import MET, NOT_MET, difference_of_claims, value_of_claim
@@ -76,7 +84,7 @@ claims:
     smoke_flags: --episodes 1
 elsewhere:
   speed: {task: how fast, goal: fast, see: results/speed.md}
-"""
+"""  # noqa: E501
 
 
 def git(root, *words):
@@ -130,13 +138,21 @@ def test_a_value_near_zero_has_no_wider_tolerance():
 def test_a_value_may_be_where_a_further_seed_would_be():
     """Beside 1, 2 and 6, of 99 % of further seeds: 3 and 30.3 to both sides."""
     stored = [1.0, 2.0, 6.0, float("inf")]
-    assert [verify._as_another_seed(now, stored) for now in (-28.0, 33.0, -27.0)] == [False, True, True]
+    assert [verify._as_another_seed(now, stored) for now in (-28.0, 33.0, -27.0)] == [
+        False,
+        True,
+        True,
+    ]
     assert not verify._as_another_seed(34.0, stored)
     assert not verify._as_another_seed(2.0, stored[:2])  # of two nobody knows
 
 
 def test_the_first_five_points_of_each_seed_are_compared():
-    rows = [{"seed": seed, "env_steps": str(step)} for seed in ("100", "101", "102") for step in range(7)]
+    rows = [
+        {"seed": seed, "env_steps": str(step)}
+        for seed in ("100", "101", "102")
+        for step in range(7)
+    ]
     found = verify._first_points(rows, ["100", "102"])
     assert {seed: [row["env_steps"] for row in curve] for seed, curve in found.items()} == {
         seed: ["0", "1", "2", "3", "4"] for seed in ("100", "102")
@@ -148,7 +164,14 @@ def test_what_is_missing_is_run_stored_and_written_down(checkout, capsys):
     head = commit(checkout)
     assert again(checkout, run=counting(calls)) == 0
     spent = (time.process_time() - began) / 3600
-    assert calls == [("train", "100"), ("train", "101"), ("train", "100"), ("eval", ""), ("train", "101"), ("eval", "")]
+    assert calls == [
+        ("train", "100"),
+        ("train", "101"),
+        ("train", "100"),
+        ("eval", ""),
+        ("train", "101"),
+        ("eval", ""),
+    ]
     claim = load_claims(checkout / MANIFEST).claims["table"]
     rows = store.read_runs(checkout, claim)
     assert [row["seed"] for row in rows] == ["100", "101"]
@@ -159,62 +182,96 @@ def test_what_is_missing_is_run_stored_and_written_down(checkout, capsys):
         assert "," in row["machine"]
         assert row["command"].startswith("lightning-rl train --implementation QL --gamename cliff")
         assert row["command"].endswith(f"--seed {row['seed']} --set max_env_steps=400")
-        curve = [float(each["rollout/return_mean"]) for each in store.read_curves(checkout, claim) if each["seed"] == row["seed"]]
-        assert float(row["value"]) == pytest.approx(np.mean(curve[-2:]))  # the last two values are the headline
+        curve = [
+            float(each["rollout/return_mean"])
+            for each in store.read_curves(checkout, claim)
+            if each["seed"] == row["seed"]
+        ]
+        assert float(row["value"]) == pytest.approx(
+            np.mean(curve[-2:])
+        )  # the last two values are the headline
         assert float(row["best"]) == max(curve)
     page = (checkout / PAGE).read_text()
-    assert "|  | claims | met | of these after earlier seeds | not met | reported | some seeds | not run yet |" in page
+    assert (
+        "|  | claims | met | of these after earlier seeds | not met | reported | some seeds | not "
+        "run yet |" in page
+    )
     assert "| **all** | 2 | 1 | 1 | 1 | 0 | 0 | 0 |" in page
     assert "| `table` | -12 | method: a smaller cliff |" in page
     earlier = "90, 91: -15 (-20 to -10), 1 never; 92: not kept"
     goal = "mean ≥ -100000, every seed ≥ -100000"
     assert f"| **met** | {goal} | 100-101 | {earlier} | 7 | return | {rows[0]['machine']} |" in page
-    assert "  Earlier seeds 90, 91: -15 (-20 to -10), 1 never; then: a smaller cliff.\n  Earlier seeds 92: not kept; then" in page
+    assert (
+        "  Earlier seeds 90, 91: -15 (-20 to -10), 1 never; then: a smaller cliff.\n  Earlier "
+        "seeds 92: not kept; then" in page
+    )
     assert "another one than this page's" not in page
     assert "results/speed.md" in page
 
-    # nothing is missing, so nothing is run; what is deleted is made again from what its run has left, and nothing else
+    # nothing is missing, so nothing is run; what is deleted is made again from what its run has
+    # left, and nothing else
     calls.clear()
-    before = {path.name: path.read_bytes() for path in (checkout / "results" / "claims").glob("*.csv")}
+    before = {
+        path.name: path.read_bytes() for path in (checkout / "results" / "claims").glob("*.csv")
+    }
     assert again(checkout, run=counting(calls)) == 0
     assert calls == []
     (checkout / claim.csv).unlink()
     assert again(checkout, run=counting(calls)) == 0
     assert calls == [("train", "100"), ("train", "101")]
-    after = {path.name: path.read_bytes() for path in (checkout / "results" / "claims").glob("*.csv")}
+    after = {
+        path.name: path.read_bytes() for path in (checkout / "results" / "claims").glob("*.csv")
+    }
     assert after["table.csv"] == before["table.csv"]
     assert after["report.runs.csv"] == before["report.runs.csv"]
     calls.clear()
     runs = store.runs_path(checkout, claim)
-    runs.write_text("".join(line for line in runs.read_text().splitlines(True) if not line.startswith("101,")))
+    runs.write_text(
+        "".join(line for line in runs.read_text().splitlines(True) if not line.startswith("101,"))
+    )
     assert again(checkout, run=counting(calls)) == 0
     assert calls == [("train", "101")]
     again_there = store.read_runs(checkout, claim)[1]
-    assert (again_there["value"], again_there["cpu_hours"]) == (rows[1]["value"], "")  # what was left of a run took hardly any
+    assert (again_there["value"], again_there["cpu_hours"]) == (
+        rows[1]["value"],
+        "",
+    )  # what was left of a run took hardly any
 
     # a later commit says that the numbers are of another one
     later = commit(checkout)
     assert later != head
     assert again(checkout, ledger=True) == 0
-    assert f"Made at commit **{head[:12]}**, another one than this page's" in (checkout / PAGE).read_text()
+    assert (
+        f"Made at commit **{head[:12]}**, another one than this page's"
+        in (checkout / PAGE).read_text()
+    )
 
-    # the first epochs again: equal; an altered curve is found, on another machine within the tolerance
+    # the first epochs again: equal; an altered curve is found, on another machine within the
+    # tolerance
     capsys.readouterr()
     assert again(checkout, verify="table") == 0
     said = capsys.readouterr().out
-    assert "3 points up to step 120 equal the stored curve digit for digit\n9 of 9 values have the same digits\n" in said
+    assert (
+        "3 points up to step 120 equal the stored curve digit for digit\n9 of 9 values have the "
+        "same digits\n" in said
+    )
     path = checkout / claim.csv
     content = path.read_text()
     first = next(csv.DictReader(content.splitlines()))["rollout/return_mean"]
     path.write_text(content.replace(f",{first},", f",{float(first) * 1.001},", 1))
-    with pytest.raises(UserError, match=r"table, seed 100: rollout/return_mean at step 40 is .* digit for digit"):
+    with pytest.raises(
+        UserError, match=r"table, seed 100: rollout/return_mean at step 40 is .* digit for digit"
+    ):
         again(checkout, verify="table")
     runs = store.runs_path(checkout, claim)
     runs.write_text(runs.read_text().replace("python 3", "python 2"))
     assert again(checkout, verify="table") == 0
     said = capsys.readouterr().out
     assert "within 5%, or as another seed may be, on another machine or with other versions" in said
-    assert "8 of 9 values have the same digits, 9 are within 5%; the others are as another seed may be" in said
+    assert (
+        "8 of 9 values have the same digits, 9 are within 5%; the others are as another seed may be"
+        in said
+    )
     path.write_text(content.replace(f",{first},", f",{float(first) * 1.2},", 1))
     with pytest.raises(UserError, match=r"at step 40 is .* within 5%, or as another seed may be"):
         again(checkout, verify="table")
@@ -237,17 +294,32 @@ def test_a_killed_reproduction_goes_on(checkout):
 
 
 def test_a_kill_at_any_moment_loses_at_most_one_checkpoint_interval(checkout, monkeypatch):
-    """At every so many of the calls that write: of runs, of their checkpoints, of the claim's CSVs."""
+    """At every so many of the calls that write: of runs, of their checkpoints, of the claim's
+    CSVs.
+    """
     every, rounds = 2, 4
     settings = "steps_per_epoch=40"
-    (checkout / MANIFEST).write_text(CLAIMS.replace(settings, f"{settings} --set checkpoint_interval={every}"))
+    (checkout / MANIFEST).write_text(
+        CLAIMS.replace(settings, f"{settings} --set checkpoint_interval={every}")
+    )
     commit(checkout)
-    claim, epochs, train_epoch = load_claims(checkout / MANIFEST).claims["table"], [], AgentMethod.train_epoch
-    monkeypatch.setattr(AgentMethod, "train_epoch", lambda method, batch: epochs.append(1) or train_epoch(method, batch))
+    claim, epochs, train_epoch = (
+        load_claims(checkout / MANIFEST).claims["table"],
+        [],
+        AgentMethod.train_epoch,
+    )
+    monkeypatch.setattr(
+        AgentMethod,
+        "train_epoch",
+        lambda method, batch: epochs.append(1) or train_epoch(method, batch),
+    )
     monkeypatch.setitem(crash.FAMILIES, "reproduce", lambda folder: again(folder, "table"))
 
     def results():
-        values = [(row["seed"], row["value"], row["best"], row["config_hash"]) for row in store.read_runs(checkout, claim)]
+        values = [
+            (row["seed"], row["value"], row["best"], row["config_hash"])
+            for row in store.read_runs(checkout, claim)
+        ]
         return values, (checkout / claim.csv).read_bytes()
 
     def attempt(fault=None):
@@ -268,16 +340,33 @@ def test_a_kill_at_any_moment_loses_at_most_one_checkpoint_interval(checkout, mo
             assert len(epochs) <= whole + every
 
 
-def test_claims_prints_what_is_published_and_measured_and_figures_draws_the_pictures(checkout, monkeypatch, capsys):
-    (checkout / MANIFEST).write_text(CLAIMS + "figures:\n  results/before.png: curves results/before.csv --title t\n")
-    rows = ("A,seed_1,9", "A,seed_1,1", "A,seed_1,3", "A,seed_2,5", "A,seed_2,7", "B,seed_1,99", "A,mean,50")
+def test_claims_prints_what_is_published_and_measured_and_figures_draws_the_pictures(
+    checkout, monkeypatch, capsys
+):
+    (checkout / MANIFEST).write_text(
+        CLAIMS + "figures:\n  results/before.png: curves results/before.csv --title t\n"
+    )
+    rows = (
+        "A,seed_1,9",
+        "A,seed_1,1",
+        "A,seed_1,3",
+        "A,seed_2,5",
+        "A,seed_2,7",
+        "B,seed_1,99",
+        "A,mean,50",
+    )
     lines = [f"cliff,{10 * i},{row}" for i, row in enumerate(rows)]
-    (checkout / "results" / "before.csv").write_text("\n".join(["gamename,env_steps,group,run,value", *lines, ""]))
+    (checkout / "results" / "before.csv").write_text(
+        "\n".join(["gamename,env_steps,group,run,value", *lines, ""])
+    )
     monkeypatch.chdir(checkout)
     use(["claims", "table"])
     *_, row = capsys.readouterr().out.splitlines()
     goal = "mean ≥ -100000, every seed ≥ -100000"
-    assert row == f"| a tiny run | -12 | method: a smaller cliff | not run yet | {goal} | not run yet | `table` |"
+    assert row == (
+        f"| a tiny run | -12 | method: a smaller cliff | not run yet | {goal} | not run yet | "
+        "`table` |"
+    )
     assert value_of_claim("table", "published") == -12
     with pytest.raises(UserError, match="it may not be measured yet"):
         value_of_claim("table", "mean")
@@ -286,34 +375,52 @@ def test_claims_prints_what_is_published_and_measured_and_figures_draws_the_pict
     capsys.readouterr()
     use(["claims", "table"])
     assert f", seeds 100-101 | {goal} | **met** | `table` |" in capsys.readouterr().out
-    values = [float(each["value"]) for each in store.read_runs(checkout, load_claims(checkout / MANIFEST).claims["table"])]
+    values = [
+        float(each["value"])
+        for each in store.read_runs(checkout, load_claims(checkout / MANIFEST).claims["table"])
+    ]
     assert value_of_claim("table", "mean") == pytest.approx(np.mean(values))
     assert value_of_claim("table", "seeds") == 2
-    assert [difference_of_claims("table", "table", what) for what in ("mean", "low", "high")] == pytest.approx(
-        list(map(float, difference_interval(values, values)))
-    )
+    assert [
+        difference_of_claims("table", "table", what) for what in ("mean", "low", "high")
+    ] == pytest.approx(list(map(float, difference_interval(values, values))))
     with pytest.raises(UserError, match="'table' less 'report' has no 'low' to be printed"):
         difference_of_claims("table", "report", "low")
 
     # the manifest's pictures: small, and nothing beside them
     assert again(checkout, figures=True) == 0
     assert Image.open(checkout / "results" / "before.png").mode == "P"
-    assert sorted(path.name for path in (checkout / "results").iterdir()) == ["before.csv", "before.png", "claims", "claims.yaml"]
+    assert sorted(path.name for path in (checkout / "results").iterdir()) == [
+        "before.csv",
+        "before.png",
+        "claims",
+        "claims.yaml",
+    ]
 
 
 @pytest.mark.parametrize(
-    ("key", "floor", "shown"), [("error", 5.9841, "5.98"), ("error_share", 0.0398942, "0.04")],
-)  # fmt: skip
-def test_beside_an_error_of_obedience_stand_what_chance_leaves_of_it_and_the_worst_command(tmp_path, key, floor, shown):
+    ("key", "floor", "shown"),
+    [("error", 5.9841, "5.98"), ("error_share", 0.0398942, "0.04")],
+)
+def test_beside_an_error_of_obedience_stand_what_chance_leaves_of_it_and_the_worst_command(
+    tmp_path, key, floor, shown
+):
     """sqrt(2 / pi) times sds of 5 and 10 of a mean, 3 and 12; over ranges of 100 and 300."""
-    read = "    read: {report: sweep.json, key: KEY, rows: [commanded, obtained_mean, obtained_sd, episodes]}\n    curves: []\n"
-    before = CLAIMS[CLAIMS.index("    read: {report") : CLAIMS.index("    csv: results/claims/report")]
+    read = (
+        "    read: {report: sweep.json, key: KEY, rows: [commanded, obtained_mean, "
+        "obtained_sd, episodes]}\n    curves: []\n"
+    )
+    before = CLAIMS[
+        CLAIMS.index("    read: {report") : CLAIMS.index("    csv: results/claims/report")
+    ]
     (tmp_path / "claims.yaml").write_text(CLAIMS.replace(before, read.replace("KEY", key)))
     claim = load_claims(tmp_path / "claims.yaml").claims["report"]
     assert read_sweeps(tmp_path, claim) is None
     (tmp_path / claim.csv).parent.mkdir(parents=True)
     rows = ["100,-50,0,50,100", "100,50,44,100,100", "101,-100,-90,30,100", "101,200,90,120,100"]
-    (tmp_path / claim.csv).write_text("\n".join(["seed,commanded,obtained_mean,obtained_sd,episodes", *rows, ""]))
+    (tmp_path / claim.csv).write_text(
+        "\n".join(["seed,commanded,obtained_mean,obtained_sd,episodes", *rows, ""])
+    )
     found = read_sweeps(tmp_path, claim)
     assert found.floor == pytest.approx(floor, rel=1e-4)
     assert (found.seed, found.asked, found.obtained, found.error) == (101, 200, 90, 110)
@@ -321,13 +428,24 @@ def test_beside_an_error_of_obedience_stand_what_chance_leaves_of_it_and_the_wor
 
 
 def test_rows_of_a_report_are_kept_for_figures(tmp_path):
-    rows = [{"commanded": -50.0, "obtained_mean": 0.1, "obtained_sd": 2.0}, {"commanded": 50.0, "obtained_mean": 44.0}]
+    rows = [
+        {"commanded": -50.0, "obtained_mean": 0.1, "obtained_sd": 2.0},
+        {"commanded": 50.0, "obtained_mean": 44.0},
+    ]
     (tmp_path / "sweep.json").write_text(json.dumps({"error": 28.05, "rows": rows}))
-    before, after = CLAIMS[CLAIMS.index("    read: {report") : CLAIMS.index("    csv: results/claims/report")], "    curves: []\n"
+    before, after = (
+        CLAIMS[CLAIMS.index("    read: {report") : CLAIMS.index("    csv: results/claims/report")],
+        "    curves: []\n",
+    )
     after += "    read: {report: sweep.json, key: error, rows: [commanded, obtained_mean]}\n"
     (tmp_path / "claims.yaml").write_text(CLAIMS.replace(before, after))
     claim = load_claims(tmp_path / "claims.yaml").claims["report"]
-    about = {**dict.fromkeys(store.RUN_COLUMNS, "x"), "seed": 100, "value": 28.05, "command": shown_command(claim, 100)}
+    about = {
+        **dict.fromkeys(store.RUN_COLUMNS, "x"),
+        "seed": 100,
+        "value": 28.05,
+        "command": shown_command(claim, 100),
+    }
     about["read"] = claim.read.text
     job = Job("report", claim, 100, "c", tmp_path, main, None)
     store.add(tmp_path, Outcome(job, about, read_rows(claim.read, [tmp_path])))
@@ -337,38 +455,65 @@ def test_rows_of_a_report_are_kept_for_figures(tmp_path):
     assert [row["value"] for row in store.read_runs(tmp_path, claim)] == ["28.05"]
     (tmp_path / claim.csv).unlink()  # a value whose picture cannot be drawn again is measured again
     assert store.read_runs(tmp_path, claim) == []
-    with pytest.raises(UserError, match=r"has no rows of commanded, obtained_median; mend read.rows"):
-        read_rows(dataclasses.replace(claim.read, rows=["commanded", "obtained_median"]), [tmp_path])
-    assert read_rows(dataclasses.replace(claim.read, rows=[]), []) == []  # agents on the real task alone have no run directory
+    with pytest.raises(
+        UserError, match=r"has no rows of commanded, obtained_median; mend read.rows"
+    ):
+        read_rows(
+            dataclasses.replace(claim.read, rows=["commanded", "obtained_median"]), [tmp_path]
+        )
+    assert (
+        read_rows(dataclasses.replace(claim.read, rows=[]), []) == []
+    )  # agents on the real task alone have no run directory
 
 
 def test_claims_share_their_trainings_and_evaluations(checkout, monkeypatch, capsys):
     text = CLAIMS[CLAIMS.index("  report:") : CLAIMS.index("elsewhere:")]
-    other = text.replace("report:", "other:", 1).replace("report.csv", "other.csv").replace("sampled", "greedy")
+    other = (
+        text.replace("report:", "other:", 1)
+        .replace("report.csv", "other.csv")
+        .replace("sampled", "greedy")
+    )
     (checkout / MANIFEST).write_text(CLAIMS.replace("elsewhere:", f"{other}elsewhere:"))
     commit(checkout)
     calls, epochs, train_epoch = [], [], AgentMethod.train_epoch
-    monkeypatch.setattr(AgentMethod, "train_epoch", lambda method, batch: epochs.append(1) or train_epoch(method, batch))
+    monkeypatch.setattr(
+        AgentMethod,
+        "train_epoch",
+        lambda method, batch: epochs.append(1) or train_epoch(method, batch),
+    )
     assert again(checkout, "report", "other", run=counting(calls)) == 0
-    assert calls == [*[("train", "100"), ("eval", ""), ("train", "101"), ("eval", "")], ("train", "100"), ("train", "101")]
+    assert calls == [
+        *[("train", "100"), ("eval", ""), ("train", "101"), ("eval", "")],
+        ("train", "100"),
+        ("train", "101"),
+    ]
     assert len(epochs) == 2 * 3  # of two seeds; the others find theirs done
     text = capsys.readouterr().out
     assert "4 runs of 2 claims are missing: about 0.02 CPU-hours\n" in text
     assert "again" not in text
-    assert "0.01 CPU-hours expected after the trainings of `report` (0.005 a seed more" in (checkout / PAGE).read_text()
+    assert (
+        "0.01 CPU-hours expected after the trainings of `report` (0.005 a seed more"
+        in (checkout / PAGE).read_text()
+    )
 
-    # where the run directories are gone, the training of a finished claim has to be made again, and this is said
+    # where the run directories are gone, the training of a finished claim has to be made again, and
+    # this is said
     shutil.rmtree(checkout / "exp_dir")
     store.runs_path(checkout, load_claims(checkout / MANIFEST).claims["other"]).unlink()
     assert again(checkout, "other") == 0
-    said = "and the trainings of report again, whose run directories are not here: seeds 100, 101, about 0.01 CPU-hours\n"
+    said = (
+        "and the trainings of report again, whose run directories are not here: seeds 100, "
+        "101, about 0.01 CPU-hours\n"
+    )
     assert said in capsys.readouterr().out
     assert len(epochs) == 2 * 2 * 3
 
 
 def test_evidence_is_of_a_commit(checkout, capsys):
     (checkout / MANIFEST).write_text(CLAIMS + "\n")
-    with pytest.raises(UserError, match=r"'results/claims.yaml' is not committed; commit or stash it"):
+    with pytest.raises(
+        UserError, match=r"'results/claims.yaml' is not committed; commit or stash it"
+    ):
         again(checkout, "table")
     commit(checkout)
     (checkout / "lightning_rl").mkdir()
@@ -384,7 +529,9 @@ def test_evidence_is_of_a_commit(checkout, capsys):
         commit(checkout)
         return main(words, program)
 
-    with pytest.raises(UserError, match=r"2 of 2 runs failed.* was at commit .* when this began and is no longer"):
+    with pytest.raises(
+        UserError, match=r"2 of 2 runs failed.* was at commit .* when this began and is no longer"
+    ):
         again(checkout, "table", run=moved)
     assert store.read_runs(checkout, load_claims(checkout / MANIFEST).claims["table"]) == []
 
@@ -417,7 +564,9 @@ def test_an_evaluation_that_failed_is_not_done(tmp_path):
 def test_smoke_measures_all_claims_and_touches_no_result(checkout, capsys, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(checkout / "exp_dir"))
     (checkout / "exp_dir").mkdir()
-    (checkout / MANIFEST).write_text(CLAIMS.replace("cpu_hours: 0.01", "cpu_hours: 0.03"))  # a dirty tree is no obstacle
+    (checkout / MANIFEST).write_text(
+        CLAIMS.replace("cpu_hours: 0.01", "cpu_hours: 0.03")
+    )  # a dirty tree is no obstacle
     assert again(checkout, smoke=True) == 0
     page = capsys.readouterr().out.splitlines()[-1].removeprefix("tiny budgets, no evidence: ")
     assert "| **all** | 2 | 0 | 0 | 0 | 0 | 2 | 0 |" in Path(page).read_text()  # one seed of two
@@ -426,9 +575,14 @@ def test_smoke_measures_all_claims_and_touches_no_result(checkout, capsys, monke
     assert not (Path(page).parents[1] / "exp_dir").exists()
 
 
-def test_claims_that_this_machine_cannot_run_are_left_out_unless_they_are_asked_for(checkout, capsys, monkeypatch):
+def test_claims_that_this_machine_cannot_run_are_left_out_unless_they_are_asked_for(
+    checkout, capsys, monkeypatch
+):
     monkeypatch.setitem(sys.modules, "stable_baselines3", None)
-    there = CLAIMS.replace("train --implementation QL --gamename cliff", "baseline --implementation DDQN --gamename cartpole")
+    there = CLAIMS.replace(
+        "train --implementation QL --gamename cliff",
+        "baseline --implementation DDQN --gamename cartpole",
+    )
     (checkout / MANIFEST).write_text(there)
     commit(checkout)
     calls = []
@@ -462,7 +616,10 @@ def test_a_failed_run_is_named_and_the_others_go_on(checkout, capsys):
 
     with pytest.raises(UserError, match=r"1 of 2 runs failed; .* table, seed 100: no such luck"):
         again(checkout, "table", run=run)
-    assert [row["seed"] for row in store.read_runs(checkout, load_claims(checkout / MANIFEST).claims["table"])] == ["101"]
+    assert [
+        row["seed"]
+        for row in store.read_runs(checkout, load_claims(checkout / MANIFEST).claims["table"])
+    ] == ["101"]
 
 
 def test_a_run_that_ends_with_a_traceback_is_named_and_the_others_go_on(checkout):
@@ -471,10 +628,18 @@ def test_a_run_that_ends_with_a_traceback_is_named_and_the_others_go_on(checkout
             raise ZeroDivisionError("no such luck")
         return main(words, program)
 
-    with pytest.raises(UserError, match=r"1 of 2 runs failed; .* table, seed 100: ZeroDivisionError: no such luck") as refused:
+    with pytest.raises(
+        UserError, match=r"1 of 2 runs failed; .* table, seed 100: ZeroDivisionError: no such luck"
+    ) as refused:
         again(checkout, "table", run=run)
-    assert "Traceback (most recent call last)" in Path(str(refused.value).rpartition("; its traceback is in ")[2]).read_text()
-    assert [row["seed"] for row in store.read_runs(checkout, load_claims(checkout / MANIFEST).claims["table"])] == ["101"]
+    assert (
+        "Traceback (most recent call last)"
+        in Path(str(refused.value).rpartition("; its traceback is in ")[2]).read_text()
+    )
+    assert [
+        row["seed"]
+        for row in store.read_runs(checkout, load_claims(checkout / MANIFEST).claims["table"])
+    ] == ["101"]
 
 
 def test_results_that_cannot_be_read_are_a_failed_run_and_the_others_go_on(checkout):
@@ -486,10 +651,18 @@ def test_results_that_cannot_be_read_are_a_failed_run_and_the_others_go_on(check
                     path.write_text('{"sampled": ')
         return code
 
-    with pytest.raises(UserError, match=r"1 of 2 runs failed; .* report, seed 100: JSONDecodeError") as refused:
+    with pytest.raises(
+        UserError, match=r"1 of 2 runs failed; .* report, seed 100: JSONDecodeError"
+    ) as refused:
         again(checkout, "report", run=run)
-    assert "Traceback (most recent call last)" in Path(str(refused.value).rpartition("; its traceback is in ")[2]).read_text()
-    assert [row["seed"] for row in store.read_runs(checkout, load_claims(checkout / MANIFEST).claims["report"])] == ["101"]
+    assert (
+        "Traceback (most recent call last)"
+        in Path(str(refused.value).rpartition("; its traceback is in ")[2]).read_text()
+    )
+    assert [
+        row["seed"]
+        for row in store.read_runs(checkout, load_claims(checkout / MANIFEST).claims["report"])
+    ] == ["101"]
 
 
 @pytest.mark.parametrize(
@@ -524,14 +697,20 @@ def test_mistakes(words, message, capsys):
 def test_claims_that_were_met_after_earlier_seeds_are_counted_apart():
     once = entry(Goal(mean=2.0), 1.0, 2.0, 3.0)
     seen = EarlierSeeds(seeds="90-92", values=[1.0], then="a change")
-    again = dataclasses.replace(once, name="b", claim=dataclasses.replace(once.claim, earlier_seeds=[seen]))
+    again = dataclasses.replace(
+        once, name="b", claim=dataclasses.replace(once.claim, earlier_seeds=[seen])
+    )
     missed = dataclasses.replace(again, name="c")
-    (_, *_), (_, *family), (_, *everything) = counts({"f": [once, again, missed]}, {"a": MET, "b": MET, "c": NOT_MET})
+    (_, *_), (_, *family), (_, *everything) = counts(
+        {"f": [once, again, missed]}, {"a": MET, "b": MET, "c": NOT_MET}
+    )
     assert family == everything == ["3", "2", "1", "1", "0", "0", "0"]
 
 
 def test_values_of_earlier_seeds_have_no_exponent():
-    seen = EarlierSeeds(seeds="90-93", values=[12345.6, 900.0, 12.34567, float("inf")], then="a change")
+    seen = EarlierSeeds(
+        seeds="90-93", values=[12345.6, 900.0, 12.34567, float("inf")], then="a change"
+    )
     assert _earlier_seeds(seen) == "90-93: 4,419 (12.35 to 12,350), 1 never"
 
 
@@ -542,7 +721,9 @@ def test_every_claim_of_the_project_can_be_measured(capsys, monkeypatch, tmp_pat
     assert again(ROOT, smoke=True, jobs=2) == 0
     claims = load_claims(ROOT / MANIFEST).claims
     page = capsys.readouterr().out.splitlines()[-1].removeprefix("tiny budgets, no evidence: ")
-    assert len(re.findall(r"\| 1 of \d+ \|", Path(page).read_text())) >= len(claims) - 2  # one is of a single seed
+    assert (
+        len(re.findall(r"\| 1 of \d+ \|", Path(page).read_text())) >= len(claims) - 2
+    )  # one is of a single seed
 
 
 @pytest.mark.slow

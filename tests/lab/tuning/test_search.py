@@ -31,7 +31,14 @@ from lightning_rl.lab.tuning.results import (
 )
 from lightning_rl.lab.tuning.search import NEEDS, _progress
 from lightning_rl.lab.tuning.space import load_tune_config
-from lightning_rl.lab.tuning.trial import SETTINGS, Plan, fail, read_reports, run_trial, stretch_score
+from lightning_rl.lab.tuning.trial import (
+    SETTINGS,
+    Plan,
+    fail,
+    read_reports,
+    run_trial,
+    stretch_score,
+)
 from lightning_rl.run.callbacks import StopAtBudget
 from lightning_rl.run.options import RunOptions
 from lightning_rl.run.shipped import SHIPPED
@@ -52,16 +59,28 @@ def test_a_trial_trains_its_seeds_in_stretches_and_reports_their_mean(tmp_path, 
     settings = {"learning_rate": 1e-3, "hidden": [8, 8]}
     fail(plan.trial_folder("one"), UserError("an earlier start had no luck"))
     reports = list(run_trial(plan, "one", settings))
-    assert [(report["report"], report["budget"]) for report in reports] == [(1, 200), (2, 400), (3, 600)]
+    assert [(report["report"], report["budget"]) for report in reports] == [
+        (1, 200),
+        (2, 400),
+        (3, 600),
+    ]
     folders = [run.run_dir for whole in plan.runs("one", settings) for run in whole.single_runs()]
     assert [folder.name for folder in folders] == ["seed_25", "seed_26"]
     curves = [read_scalar(folder, "rollout/return_mean") for folder in folders]
     newest = [curve.value[curve.env_steps > 400].mean() for curve in curves]
     assert reports[-1]["score"] == pytest.approx(sum(newest) / 2)
-    assert [len(list((folder / "logger").iterdir())) for folder in folders] == [1, 1]  # one logger folder, not one per stretch
+    assert [len(list((folder / "logger").iterdir())) for folder in folders] == [
+        1,
+        1,
+    ]  # one logger folder, not one per stretch
     # the record is what read_trials and a second start see
     (trial,) = read_trials(plan.folder)
-    assert (trial.name, trial.settings, len(trial.reports), state_of(trial, 3)) == ("one", settings, 3, "finished")
+    assert (trial.name, trial.settings, len(trial.reports), state_of(trial, 3)) == (
+        "one",
+        settings,
+        3,
+        "finished",
+    )
     assert [float(score) for score in trial.seed_scores.split()] == pytest.approx(newest, rel=1e-4)
     before = {folder: (folder / "last.ckpt").read_bytes() for folder in folders}
     assert list(run_trial(plan, "one", settings)) == [reports[-1]]
@@ -77,16 +96,21 @@ def test_a_trial_killed_on_its_way_goes_on_to_the_same_result(tmp_path):
     half.close()
     # as if the first seed had just finished the second stretch when the machine went down
     (first, _) = broken.runs("one", settings)
-    first = dataclasses.replace(first, settings={**first.settings, "max_env_steps": 600}, resume=True)
+    first = dataclasses.replace(
+        first, settings={**first.settings, "max_env_steps": 600}, resume=True
+    )
     assert run_training(first, [StopAtBudget("max_env_steps", 400)]).signal == 0
     assert list(run_trial(broken, "one", settings)) == expected[1:]
 
 
 @pytest.mark.parametrize(
     ("name", "budget", "own"),
-    [("AAC", {"max_episodes": 12}, {"num_episodes_per_iter": 2}), ("UDRL", {"max_epochs": 6}, {}),
-     ("DDQN", {"max_env_steps": 120}, {"steps_per_epoch": 20})],
-)  # fmt: skip
+    [
+        ("AAC", {"max_episodes": 12}, {"num_episodes_per_iter": 2}),
+        ("UDRL", {"max_epochs": 6}, {}),
+        ("DDQN", {"max_env_steps": 120}, {"steps_per_epoch": 20}),
+    ],
+)
 def test_a_stretch_is_a_third_of_the_budget(tmp_path, name, budget, own):
     plan = plan_of(tmp_path, name, seeds=1, budget=budget)
     for epochs, _ in zip((2, 4, 6), run_trial(plan, "one", {"hidden": [8, 8], **own}), strict=True):
@@ -96,27 +120,45 @@ def test_a_stretch_is_a_third_of_the_budget(tmp_path, name, budget, own):
 
 @pytest.mark.parametrize(
     ("name", "budget", "own"),
-    [("RCP-A", {"max_env_steps": 600}, {"anneal_from": 0.2}),
-     ("AAC", {"max_episodes": 12}, {"anneal_from": 0.2, "num_episodes_per_iter": 2}), ("UDRL", {"max_epochs": 6}, {})],
-)  # fmt: skip
+    [
+        ("RCP-A", {"max_env_steps": 600}, {"anneal_from": 0.2}),
+        ("AAC", {"max_episodes": 12}, {"anneal_from": 0.2, "num_episodes_per_iter": 2}),
+        ("UDRL", {"max_epochs": 6}, {}),
+    ],
+)
 def test_a_trial_trains_what_a_run_with_its_settings_does(tmp_path, name, budget, own):
-    """Though it stops on its way: learning rates fall with the whole budget, not to 0 at each stop."""
+    """Though it stops on its way: learning rates fall with the whole budget, not to 0 at each
+    stop.
+    """
     plan = plan_of(tmp_path, name, seeds=1, budget=budget)
     settings = {"learning_rate": 1e-2, "hidden": [8, 8], **own}
     assert len(list(run_trial(plan, "one", settings))) == 3
     (trial,) = plan.runs("one", settings)
     run = dataclasses.replace(trial, exp_name="straight", settings={**trial.settings, **budget})
     assert run_training(run).signal == 0
-    stopped, straight = (torch.load(each.run_dir / "last.ckpt", weights_only=True) for each in (trial, run))
+    stopped, straight = (
+        torch.load(each.run_dir / "last.ckpt", weights_only=True) for each in (trial, run)
+    )
     assert stopped["epoch"] == straight["epoch"] >= 3
     for saved in (stopped, straight):
         del saved["state_dict"]["eval_env_steps"]  # it is evaluated at each stop, too
-    assert all(value.equal(straight["state_dict"][key]) for key, value in stopped["state_dict"].items())
+    assert all(
+        value.equal(straight["state_dict"][key]) for key, value in stopped["state_dict"].items()
+    )
 
 
 def test_an_evolution_is_a_trial_that_reports_its_generations(tmp_path):
-    """Three levels: settings of the evolution, and of the agents in its inner loop (a key inside a key)."""
-    tiny = {"population": 2, "center_agents": 2, "hidden": [8], "eval_agents": 1, "eval_episodes": 1, "stop_when_solved": False}
+    """Three levels: settings of the evolution, and of the agents in its inner loop (a key inside
+    a key).
+    """
+    tiny = {
+        "population": 2,
+        "center_agents": 2,
+        "hidden": [8],
+        "eval_agents": 1,
+        "eval_episodes": 1,
+        "stop_when_solved": False,
+    }
     options = RunOptions("SE", "emptyroom22", logdir=tmp_path, settings=tiny)
     tune = {"seeds": 1, "reports": 2, "budget": {"max_epochs": 2}}
     plan = Plan(options, load_tune_config("SE", "emptyroom22", tune))
@@ -134,15 +176,25 @@ def test_an_evolution_is_a_trial_that_reports_its_generations(tmp_path):
 
 
 def test_a_score_is_of_the_newest_stretch_or_the_last_value(tmp_path, monkeypatch):
-    curve = SimpleNamespace(env_steps=np.array([100.0, 200.0, 300.0]), value=np.array([1.0, 2.0, 4.0]))
+    curve = SimpleNamespace(
+        env_steps=np.array([100.0, 200.0, 300.0]), value=np.array([1.0, 2.0, 4.0])
+    )
     monkeypatch.setattr("lightning_rl.lab.tuning.trial.read_scalar", lambda run_dir, metric: curve)
-    assert [stretch_score(tmp_path, "a", after) for after in (0.0, 100.0, 300.0, None)] == [7 / 3, 3, 4, 4]
+    assert [stretch_score(tmp_path, "a", after) for after in (0.0, 100.0, 300.0, None)] == [
+        7 / 3,
+        3,
+        4,
+        4,
+    ]
     assert plan_of(tmp_path, settings={"tau": 0.1}).fixed["tau"] == 0.1  # all trials set it
 
 
 def test_the_best_is_looked_for_among_those_that_came_furthest():
     short = Trial("short", {}, [(1.0, 99.0)], "", "")
-    good, bad = (Trial(name, {}, [(1.0, 1.0), (2.0, score)], "", "") for name, score in (("good", 5.0), ("bad", 3.0)))
+    good, bad = (
+        Trial(name, {}, [(1.0, 1.0), (2.0, score)], "", "")
+        for name, score in (("good", 5.0), ("bad", 3.0))
+    )
     failed = Trial("failed", {}, [], "", "it diverged")
     trials = [short, bad, good, failed]
     assert best_trial(trials, "max") is good
@@ -151,51 +203,90 @@ def test_the_best_is_looked_for_among_those_that_came_furthest():
     no_number = Trial("a", {}, [(1.0, 1.0), (2.0, math.nan)], "", "")
     for order in itertools.permutations([no_number, bad, good]):
         assert (best_trial(order, "max"), best_trial(order, "min")) == (good, bad)
-    assert [state_of(trial, 2) for trial in trials] == ["stopped early", "finished", "finished", "failed: it diverged"]
+    assert [state_of(trial, 2) for trial in trials] == [
+        "stopped early",
+        "finished",
+        "finished",
+        "failed: it diverged",
+    ]
 
 
 def test_what_came_of_a_search_is_written_and_said(tmp_path, capsys):
     plan = plan_of(tmp_path, seeds=3)
     good, early = ({"learning_rate": rate, "hidden": [8, 16]} for rate in (0.003, 0.005))
     stopped = Trial("early", early, [(200.0, 99.0)], "99 99 99", "")
-    write_results(plan, [stopped, Trial("good", good, [(200.0, 1.0), (400.0, 2.0), (600.0, 7.5)], "7 8 7.5", "")])
+    write_results(
+        plan,
+        [stopped, Trial("good", good, [(200.0, 1.0), (400.0, 2.0), (600.0, 7.5)], "7 8 7.5", "")],
+    )
     best = (plan.folder / "best.yaml").read_text()
     assert f"{plan.tune.metric} 7.5, mean of seeds 25 .. 27 at max_env_steps 600 of 600." in best
     assert yaml.safe_load(best)["config"]["learning_rate"] == 0.003
     with (plan.folder / "trials.csv").open() as file:
         rows = [
-            [row[key] for key in ("trial", "state", "max_env_steps", "score", "learning_rate")] for row in csv.DictReader(file)
+            [row[key] for key in ("trial", "state", "max_env_steps", "score", "learning_rate")]
+            for row in csv.DictReader(file)
         ]
-    assert rows == [["good", "finished", "600", "7.5", "0.003"], ["early", "stopped early", "200", "99", "0.005"]]
+    assert rows == [
+        ["good", "finished", "600", "7.5", "0.003"],
+        ["early", "stopped early", "200", "99", "0.005"],
+    ]
     assert "on a seed not searched: " in (said := capsys.readouterr().out)
     assert said.endswith(" --seed 100\n")
 
 
 def test_a_search_is_known_by_its_config_and_what_was_set_over_it(tmp_path):
     plan = plan_of(tmp_path)
-    plan = dataclasses.replace(plan, options=dataclasses.replace(plan.options, config={"hidden": [4], "tau": 0.1}))
+    plan = dataclasses.replace(
+        plan, options=dataclasses.replace(plan.options, config={"hidden": [4], "tau": 0.1})
+    )
     write_search(plan)
     config = read_search(plan.folder)["config"]
     assert (config["hidden"], config["tau"]) == (tiny_settings("UDRL")["hidden"], 0.1)
     require_same(plan)
-    with pytest.raises(UserError, match=r"--resume: config.tau is None now but 0.1 in '.*search.yaml'"):
+    with pytest.raises(
+        UserError, match=r"--resume: config.tau is None now but 0.1 in '.*search.yaml'"
+    ):
         require_same(plan_of(tmp_path))
 
 
 def test_a_key_that_the_best_trial_does_not_read_is_drawn_of_the_others(tmp_path):
-    trials = [Trial("one", {"weights": "none"}, [(1.0, 2.0)], "", ""),
-              Trial("two", {"weights": "return_to_go", "temperature": 0.5}, [(1.0, 1.0)], "", "")]  # fmt: skip
-    tune = {"metric": "eval/return_mean", "budget": {"max_epochs": 1}, "algorithm": "asha", "mode": "max", "seeds": 1}
-    draw_search(Out(tmp_path / "search", [], False), trials, {"tune": tune, "implementation": "RCP-R", "gamename": "cartpole"})
+    trials = [
+        Trial("one", {"weights": "none"}, [(1.0, 2.0)], "", ""),
+        Trial("two", {"weights": "return_to_go", "temperature": 0.5}, [(1.0, 1.0)], "", ""),
+    ]
+    tune = {
+        "metric": "eval/return_mean",
+        "budget": {"max_epochs": 1},
+        "algorithm": "asha",
+        "mode": "max",
+        "seeds": 1,
+    }
+    draw_search(
+        Out(tmp_path / "search", [], False),
+        trials,
+        {"tune": tune, "implementation": "RCP-R", "gamename": "cartpole"},
+    )
     with (tmp_path / "search.csv").open() as file:
         assert [row["temperature"] for row in csv.DictReader(file)] == ["", "0.5"]
     assert (tmp_path / "search.png").stat().st_size > 5000
 
 
 def test_a_search_from_the_command_line(tmp_path, capsys, ray_cluster):
-    """Two tiny trials with Ray; one of them draws a learning rate that diverges, which the other outlives."""
+    """Two tiny trials with Ray; one of them draws a learning rate that diverges, which the other
+    outlives.
+    """
     search = "search={learning_rate: {choice: [1.0e-3, 1.0e+38]}}"
-    flags = ["--implementation", "UDRL", "--gamename", "cartpole", "--logdir", str(tmp_path), "--seed", "1"]
+    flags = [
+        "--implementation",
+        "UDRL",
+        "--gamename",
+        "cartpole",
+        "--logdir",
+        str(tmp_path),
+        "--seed",
+        "1",
+    ]
     flags += [f"--set={key}={value}" for key, value in tiny_settings("UDRL").items()]
     flags += ["--preset", "original", "--use_tune"]
     flags += ["--tune", "trials=2", "--tune", "seeds=1", "--tune", "reports=1", "--tune", search]
@@ -213,33 +304,72 @@ def test_a_search_from_the_command_line(tmp_path, capsys, ray_cluster):
     # a second search of the name is refused; the best settings train
     assert main([*flags, "--tune", "budget={max_env_steps: 200}"]) == 2
     assert "already holds a search; continue with --resume" in capsys.readouterr().err
-    assert main([*flags[:8], "--num_workers", "0", "--config", str(folder / "best.yaml"), "--max_epochs", "1"]) == 0
-    config = yaml.safe_load((tmp_path / "cartpole" / "default" / "UDRL" / "seed_1" / "config.yaml").read_text())["config"]
+    assert (
+        main(
+            [
+                *flags[:8],
+                "--num_workers",
+                "0",
+                "--config",
+                str(folder / "best.yaml"),
+                "--max_epochs",
+                "1",
+            ]
+        )
+        == 0
+    )
+    config = yaml.safe_load(
+        (tmp_path / "cartpole" / "default" / "UDRL" / "seed_1" / "config.yaml").read_text()
+    )["config"]
     assert (config["learning_rate"], config["hidden"]) == (1e-3, [8, 8])
     (winner,) = folder.glob(f"{rows[0]['trial']}/UDRL/seed_1/config.yaml")
     tried = yaml.safe_load(winner.read_text())["config"]
-    assert {key for key in tried if tried[key] != config[key]} <= {"max_epochs", "max_env_steps"}  # also what the preset says
+    assert {key for key in tried if tried[key] != config[key]} <= {
+        "max_epochs",
+        "max_env_steps",
+    }  # also what the preset says
     # a search goes on as what it is, or not at all
     for other in (["--tune", "budget={max_env_steps: 300}"], ["--set=tau=0.5"], ["--seed=2"]):
         capsys.readouterr()
         same = [] if "--tune" in other else ["--tune", "budget={max_env_steps: 200}"]
         assert main([*flags, *same, *other, "--resume"]) == 2
-        assert "use the same settings, or another --exp_name for a new search" in capsys.readouterr().err
+        assert (
+            "use the same settings, or another --exp_name for a new search"
+            in capsys.readouterr().err
+        )
     with (folder / ".lock").open("w") as lock:
         hold(lock, folder, "")
         assert main([*flags, "--tune", "budget={max_env_steps: 200}", "--resume"]) == 2
-    assert "is in use by another process; wait until that search has ended" in capsys.readouterr().err
+    assert (
+        "is in use by another process; wait until that search has ended" in capsys.readouterr().err
+    )
 
 
 def test_a_metric_that_no_trial_logs_ends_the_search_at_the_first(tmp_path, capsys, ray_cluster):
-    flags = ["--implementation", "UDRL", "--gamename", "cartpole", "--logdir", str(tmp_path), "--use_tune"]
+    flags = [
+        "--implementation",
+        "UDRL",
+        "--gamename",
+        "cartpole",
+        "--logdir",
+        str(tmp_path),
+        "--use_tune",
+    ]
     flags += [f"--set={key}={value}" for key, value in tiny_settings("UDRL").items()]
-    tune = ["trials=12", "seeds=2", "reports=2", "budget={max_env_steps: 200}", "metric=rollout/retrn_mean"]
+    tune = [
+        "trials=12",
+        "seeds=2",
+        "reports=2",
+        "budget={max_env_steps: 200}",
+        "metric=rollout/retrn_mean",
+    ]
     tune += ["search={learning_rate: {log: [1.0e-4, 1.0e-2]}}"]
     assert main([*flags, *(word for setting in tune for word in ("--tune", setting))]) == 2
     last = capsys.readouterr().err.strip().splitlines()[-1]
     assert last.startswith("error: --tune metric: '")
-    assert last.endswith("/seed_25' has no scalar 'rollout/retrn_mean'; did you mean 'rollout/return_mean'?")
+    assert last.endswith(
+        "/seed_25' has no scalar 'rollout/retrn_mean'; did you mean 'rollout/return_mean'?"
+    )
     folder = tmp_path / "cartpole" / "default" / "UDRL" / "tune"
     assert len(list(folder.glob(f"*/{SETTINGS}"))) < 12  # as many as were at work at once
     assert not list(folder.glob("*/UDRL/seed_26"))  # the first seed told it
@@ -248,12 +378,18 @@ def test_a_metric_that_no_trial_logs_ends_the_search_at_the_first(tmp_path, caps
 def test_trials_start_from_the_same_weights_wherever_they_work(tmp_path, monkeypatch):
     plans = []
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("lightning_rl.lab.tuning.search.tune", lambda plan, resume: plans.append(plan) or 0)
+    monkeypatch.setattr(
+        "lightning_rl.lab.tuning.search.tune", lambda plan, resume: plans.append(plan) or 0
+    )
     (tmp_path / "mine.ckpt").touch()
     flags = ["--implementation", "UDRL", "--gamename", "lunarlander", "--use_tune"]
     for reload in (["--reload", "mine.ckpt"], ["--reload", "UDRL-lunarlander"], []):
         assert main([*flags, *reload]) == 0
-    assert [plan.options.reload for plan in plans] == [tmp_path / "mine.ckpt", SHIPPED / "UDRL-lunarlander.ckpt", None]
+    assert [plan.options.reload for plan in plans] == [
+        tmp_path / "mine.ckpt",
+        SHIPPED / "UDRL-lunarlander.ckpt",
+        None,
+    ]
     write_search(plans[0])
     require_same(plans[0])
     with pytest.raises(UserError, match=r"--resume: reload is None now but '"):
@@ -264,12 +400,20 @@ def test_trials_start_from_the_same_weights_wherever_they_work(tmp_path, monkeyp
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("algorithm", NEEDS)
 def test_a_killed_search_goes_on(tmp_path, algorithm):
-    """kill -9 once the first reports are there, then --resume: all trials end, the reports from before are kept."""
+    """kill -9 once the first reports are there, then --resume: all trials end, the reports from
+    before are kept.
+    """
     for package in NEEDS[algorithm]:
         pytest.importorskip(package)
     flags = [f"--set={key}={value}" for key, value in tiny_settings("UDRL").items()]
-    flags += [f"--tune={setting}" for setting in (f"algorithm={algorithm}", "trials=4", "seeds=2", "reports=3")]
-    flags += ["--tune=budget={max_env_steps: 900}", "--tune=search={learning_rate: {log: [1.0e-4, 1.0e-2]}}"]
+    flags += [
+        f"--tune={setting}"
+        for setting in (f"algorithm={algorithm}", "trials=4", "seeds=2", "reports=3")
+    ]
+    flags += [
+        "--tune=budget={max_env_steps: 900}",
+        "--tune=search={learning_rate: {log: [1.0e-4, 1.0e-2]}}",
+    ]
     command = [
         sys.executable,
         str(ROOT / "trainer.py"),
@@ -303,10 +447,14 @@ def test_what_cannot_be_searched_is_refused(tmp_path, capsys, monkeypatch):
     for flags, words in (
         (["--tune", "trials=3"], "--tune goes with --use_tune"),
         (["--use_tune", "--num_seeds", "3"], "takes its seeds per trial from --tune seeds=N"),
-        (["--use_tune", "--tune", "trials"], "--tune 'trials': expected key=value, e.g. --tune trials=20"),
+        (
+            ["--use_tune", "--tune", "trials"],
+            "--tune 'trials': expected key=value, e.g. --tune trials=20",
+        ),
         (
             ["--use_tune", "--tune", "budget={max_episodes:64}"],
-            "--tune 'budget={max_episodes:64}': a space is missing after a colon; write 'budget={max_episodes: 64}'",
+            "--tune 'budget={max_episodes:64}': a space is missing after a colon; write "
+            "'budget={max_episodes: 64}'",
         ),
         (["--config", str(tmp_path / "no.yaml")], "does not exist; give another"),
     ):
@@ -325,13 +473,23 @@ def test_what_cannot_be_searched_is_refused(tmp_path, capsys, monkeypatch):
 
 
 def test_a_cluster_that_does_not_answer_is_named(tmp_path, capsys):
-    flags = ["--implementation", "UDRL", "--gamename", "cartpole", "--logdir", str(tmp_path), "--use_tune"]
+    flags = [
+        "--implementation",
+        "UDRL",
+        "--gamename",
+        "cartpole",
+        "--logdir",
+        str(tmp_path),
+        "--use_tune",
+    ]
     assert main([*flags, "--ray_address", "127.0.0.1:1"]) == 2
     assert "--ray_address '127.0.0.1:1': no Ray cluster answers there" in capsys.readouterr().err
     assert not list(tmp_path.rglob("tune"))
 
 
-def test_the_time_left_of_a_resumed_search_goes_by_the_trials_since_then(tmp_path, monkeypatch, capsys):
+def test_the_time_left_of_a_resumed_search_goes_by_the_trials_since_then(
+    tmp_path, monkeypatch, capsys
+):
     """Ray keeps what shows the progress in the search's own state."""
     cloudpickle = pytest.importorskip("ray.cloudpickle")
     clock = [0.0]
@@ -340,7 +498,9 @@ def test_the_time_left_of_a_resumed_search_goes_by_the_trials_since_then(tmp_pat
     (plan.folder / "one").mkdir(parents=True)
     (plan.folder / "one" / SETTINGS).write_text("{}")
     before = _progress(plan)
-    trials = [SimpleNamespace(is_finished=lambda done=done: done) for done in [True] * 5 + [False] * 5]
+    trials = [
+        SimpleNamespace(is_finished=lambda done=done: done) for done in [True] * 5 + [False] * 5
+    ]
     before.show(trials, True)
     clock[0] = 100_000.0
     after = cloudpickle.loads(cloudpickle.dumps(before))
@@ -357,5 +517,7 @@ def test_a_small_budget_has_no_more_reports_than_that(tmp_path):
     tune = load_tune_config("SE", "emptyroom22", {"budget": {"max_epochs": 2}})
     assert tune.reports == 2
     settings = {**tiny_settings("SE"), "hidden": [8]}
-    plan = Plan(RunOptions("SE", "emptyroom22", logdir=tmp_path, num_workers=0, settings=settings), tune)
+    plan = Plan(
+        RunOptions("SE", "emptyroom22", logdir=tmp_path, num_workers=0, settings=settings), tune
+    )
     assert [report["budget"] for report in run_trial(plan, "small", {})] == [1, 2]

@@ -50,7 +50,9 @@ def test_what_is_no_space_is_named(description, words):
 
 def test_every_implementation_can_be_searched_wherever_it_fits(tmp_path):
     for name in IMPLEMENTATIONS:
-        games = {game for block in entry(name).blocks for game in block.values.get("tune", {})} - {"default"}
+        games = {game for block in entry(name).blocks for game in block.values.get("tune", {})} - {
+            "default"
+        }
         for game in {fitting([name])[0][1], *(game for _, game in fitting([name], games))}:
             Plan(RunOptions(name, game, logdir=tmp_path), load_tune_config(name, game, {})).check()
     assert not list(tmp_path.iterdir())
@@ -61,19 +63,44 @@ def test_every_implementation_can_be_searched_from_the_command_line(tmp_path, mo
     begun = []
     monkeypatch.setattr(search, "tune", lambda plan, resume: begun.append(plan) or 0)
     for name in IMPLEMENTATIONS:
-        words = ["tune", "--implementation", name, "--gamename", fitting([name])[0][1], "--logdir", str(tmp_path)]
+        words = [
+            "tune",
+            "--implementation",
+            name,
+            "--gamename",
+            fitting([name])[0][1],
+            "--logdir",
+            str(tmp_path),
+        ]
         assert main([*words, "--tune", "trials=1"]) == 0, name
         ((key, total),) = begun[-1].tune.budget.items()
-        assert begun[-1].config({}) == run_config(begun[-1].runs("one", {})[0])  # what best.yaml has is what was tried
+        assert begun[-1].config({}) == run_config(
+            begun[-1].runs("one", {})[0]
+        )  # what best.yaml has is what was tried
         assert getattr(begun[-1].config({}), key) == total
     assert len(begun) == len(IMPLEMENTATIONS)
 
 
-@pytest.mark.parametrize(("name", "preset"), [("UDRL", "weighted"), ("AAC", "tuned"), ("SE", "suite"), ("RCP-R", "returns")])
+@pytest.mark.parametrize(
+    ("name", "preset"),
+    [("UDRL", "weighted"), ("AAC", "tuned"), ("SE", "suite"), ("RCP-R", "returns")],
+)
 def test_a_preset_can_be_searched_from_the_command_line(tmp_path, monkeypatch, name, preset):
     begun = []
-    monkeypatch.setattr(search, "tune", lambda plan, resume: begun.append(plan) or plan.check() or 0)
-    words = ["tune", "--implementation", name, "--gamename", "cartpole", "--preset", preset, "--logdir", str(tmp_path)]
+    monkeypatch.setattr(
+        search, "tune", lambda plan, resume: begun.append(plan) or plan.check() or 0
+    )
+    words = [
+        "tune",
+        "--implementation",
+        name,
+        "--gamename",
+        "cartpole",
+        "--preset",
+        preset,
+        "--logdir",
+        str(tmp_path),
+    ]
     assert main([*words, "--tune", "trials=1"]) == 0
 
 
@@ -86,13 +113,25 @@ def test_a_tune_block_adds_to_the_settings_of_those_that_it_extends():
 def test_a_search_that_cannot_run_is_refused_before_it_starts(tmp_path):
     options = RunOptions("UDRL", "cartpole", logdir=tmp_path)
     for settings, words in (
-        ({"search": {"batch_sise": {"int": [1, 2]}}}, "unknown key 'batch_sise'; did you mean 'batch_size'"),
+        (
+            {"search": {"batch_sise": {"int": [1, 2]}}},
+            "unknown key 'batch_sise'; did you mean 'batch_size'",
+        ),
         ({"search": {"batch_size": {"int": [-5, 2]}}}, "key 'batch_size': .* got -5"),
         ({"budget": {"max_env_step": 5}}, "expected one of max_env_steps"),
-        ({"budget": {"max_env_steps": 5, "max_epochs": 3}}, "expected one of max_env_steps, max_episodes, max_epochs"),
-        ({"budget": {"train_episodes": 5}}, "expected one of max_env_steps, max_episodes, max_epochs"),
+        (
+            {"budget": {"max_env_steps": 5, "max_epochs": 3}},
+            "expected one of max_env_steps, max_episodes, max_epochs",
+        ),
+        (
+            {"budget": {"train_episodes": 5}},
+            "expected one of max_env_steps, max_episodes, max_epochs",
+        ),
         ({"algorithm": "grid"}, "key 'algorithm': .*'asha', 'bohb' or 'optuna'"),
-        ({"settings": {"tau": 0.1}, "search": {"tau": {"uniform": [0, 1]}}}, "'tau' is in the budget or the settings"),
+        (
+            {"settings": {"tau": 0.1}, "search": {"tau": {"uniform": [0, 1]}}},
+            "'tau' is in the budget or the settings",
+        ),
         ({"trails": 3}, "unknown key 'trails'; did you mean 'trials'"),
         ({"search": {}}, "tune search is empty"),
     ):
@@ -107,14 +146,24 @@ def test_a_search_leaves_out_what_the_strategy_does_not_read(tmp_path):
     assert "score_transform" not in tune.search
     assert "step_size" in tune.search
     Plan(options, tune).check()
-    asked = load_tune_config("SE", "cartpole", {"search": {"weight_decay": {"uniform": [0, 0.1]}}}, unread)
-    with pytest.raises(UserError, match="tune search: key 'weight_decay': strategy snes does not read it"):
+    asked = load_tune_config(
+        "SE", "cartpole", {"search": {"weight_decay": {"uniform": [0, 0.1]}}}, unread
+    )
+    with pytest.raises(
+        UserError, match="tune search: key 'weight_decay': strategy snes does not read it"
+    ):
         Plan(options, asked).check()
 
 
 def test_a_trial_of_a_searched_strategy_sets_what_that_one_reads(tmp_path):
-    search = {"strategy": {"choice": ["published", "snes"]}, "score_transform": {"choice": ["rank", "nes"]}}
-    plan = Plan(RunOptions("SE", "cartpole", logdir=tmp_path), load_tune_config("SE", "cartpole", {"search": search}))
+    search = {
+        "strategy": {"choice": ["published", "snes"]},
+        "score_transform": {"choice": ["rank", "nes"]},
+    }
+    plan = Plan(
+        RunOptions("SE", "cartpole", logdir=tmp_path),
+        load_tune_config("SE", "cartpole", {"search": search}),
+    )
     plan.check()
     drawn = {"strategy": "snes", "score_transform": "rank"}
     assert plan.settings(drawn) == {"strategy": "snes"}
@@ -124,7 +173,9 @@ def test_a_trial_of_a_searched_strategy_sets_what_that_one_reads(tmp_path):
 GAMMA = {"agent.DDQN.gamma": {"uniform": [0.9, 0.99]}}
 
 
-@pytest.mark.parametrize("agent", ["DuelingDDQN", ["PPO", "DuelingDDQN"], {"DuelingDDQN": {"gamma": 0.9}}])
+@pytest.mark.parametrize(
+    "agent", ["DuelingDDQN", ["PPO", "DuelingDDQN"], {"DuelingDDQN": {"gamma": 0.9}}]
+)
 def test_a_search_keeps_to_the_agents_that_are_chosen(tmp_path, agent):
     """The YAML's spaces are of DDQN: a trial that set one of its keys would train DDQN instead."""
     options = RunOptions("SE", "cartpole", settings={"agent": agent}, logdir=tmp_path)
@@ -133,7 +184,9 @@ def test_a_search_keeps_to_the_agents_that_are_chosen(tmp_path, agent):
     assert not [key for key in tune.search if key.startswith("agent.")]
     Plan(options, tune).check()
     asked = load_tune_config("SE", "cartpole", {"search": GAMMA})
-    with pytest.raises(UserError, match=r"tune search: key 'agent.DDQN.gamma': agent DDQN is none of this search's"):
+    with pytest.raises(
+        UserError, match=r"tune search: key 'agent.DDQN.gamma': agent DDQN is none of this search's"
+    ):
         Plan(options, asked).check()
 
 
@@ -152,7 +205,10 @@ def test_a_searched_key_of_an_agent_leaves_the_others_what_they_are(tmp_path, ag
 
 def test_a_trial_of_a_searched_agent_sets_the_keys_of_that_one(tmp_path):
     search = {"agent": {"choice": ["DDQN", "DuelingDDQN"]}, **GAMMA}
-    plan = Plan(RunOptions("SE", "cartpole", logdir=tmp_path), load_tune_config("SE", "cartpole", {"search": search}))
+    plan = Plan(
+        RunOptions("SE", "cartpole", logdir=tmp_path),
+        load_tune_config("SE", "cartpole", {"search": search}),
+    )
     plan.check()
     drawn = {"agent": "DDQN", "agent.DDQN.gamma": 0.95}
     assert plan.settings(drawn) == drawn
@@ -163,9 +219,13 @@ def test_a_trial_of_a_searched_agent_sets_the_keys_of_that_one(tmp_path):
 def test_draws_stay_inside_and_reach_every_whole_number():
     rng = np.random.default_rng(0)
     search = {
-        "a": {"choice": [[1], [2]]}, "b": {"log": [0.01, 10]}, "c": {"int": [1, 3]}, "d": {"one_minus_log": [0.01, 0.1]},
-        "e": {"log_int": [1, 4]}, "f": {"uniform": [-1, 1]},
-    }  # fmt: skip
+        "a": {"choice": [[1], [2]]},
+        "b": {"log": [0.01, 10]},
+        "c": {"int": [1, 3]},
+        "d": {"one_minus_log": [0.01, 0.1]},
+        "e": {"log_int": [1, 4]},
+        "f": {"uniform": [-1, 1]},
+    }
     drawn = {space.key: [space.draw(rng) for _ in range(300)] for space in spaces(search)}
     assert ([1] in drawn["a"], [2] in drawn["a"]) == (True, True)
     assert 100 < sum(value < 0.316 for value in drawn["b"]) < 200  # half of the logarithm's range
