@@ -62,13 +62,25 @@ def block_rows(path: Path, name: str) -> list[Row]:
     lines, heading, rows = text.splitlines(), "", []
     block = {key.value: value for key, value in blocks[name].value}.get("default")
     for key, value in block.value if block else ():
-        above = lines[key.start_mark.line - 1].strip()
-        heading = above.removeprefix("# ") if above.startswith("# ") else heading
-        comment = lines[value.end_mark.line][value.end_mark.column :].strip().removeprefix("# ")
+        above = lines[key.start_mark.line - 1]
+        if above.startswith("# ", key.start_mark.column):
+            heading = above.strip().removeprefix("# ")
+        comment = _comment(lines, value.end_mark.line, value.end_mark.column, key.start_mark.column)
         cut = found.start() if (found := SOURCE.search(comment)) else len(comment)
         written = text[value.start_mark.index : value.end_mark.index]
         rows.append(Row(heading, key.value, written, comment[:cut].strip(" ."), comment[cut:]))
     return rows
+
+
+def _comment(lines: Sequence[str], line: int, column: int, indent: int) -> str:
+    """The comment after a value, with the lines that continue it: these start right of the key."""
+    words = [lines[line][column:].strip().removeprefix("#").strip()]
+    for further in lines[line + 1 :]:
+        text = further.lstrip()
+        if not text.startswith("#") or len(further) - len(text) <= indent:
+            break
+        words.append(text.removeprefix("#").strip())
+    return " ".join(word for word in words if word)
 
 
 def _plain_rows(block: Block) -> list[Row]:
