@@ -68,11 +68,11 @@ fuzz: $(STAMP)
 	FUZZ=long $(BIN)/python -m pytest --timeout 7200 tests/fuzz $(ARGS)
 
 mutants: $(STAMP)
-	$(BIN)/python tests/mutants.py $(ARGS)
+	$(BIN)/python tools/mutants.py $(ARGS)
 
 crash: $(STAMP)
-	$(BIN)/python tests/crash.py $(ARGS)
-	$(BIN)/python tests/meddling.py $(ARGS)
+	$(BIN)/python tools/crash.py $(ARGS)
+	$(BIN)/python tools/meddling.py $(ARGS)
 
 density:
 	$(PYTHON) tools/density.py $(ARGS)

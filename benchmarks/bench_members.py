@@ -30,6 +30,7 @@ from harness import (
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.methods.registry import implementation
 from lightning_rl.run.options import RunOptions, run_config
+from lightning_rl.tools import find_experiments
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,8 @@ def ours(case: Case, members: int) -> Measure:
 
 def theirs(case: Case) -> Measure:
     """Of a step of Stable-Baselines3's."""
-    from lightning_rl.lab import baselines  # an extra, which the other families do without
+    find_experiments()
+    from experiments import baselines  # an extra, which the other families do without
 
     model = baselines.MODELS[case.name](case.config, env_spec(case.gamename), 0)
     model.learn(max(case.first, 1))

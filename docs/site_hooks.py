@@ -28,7 +28,7 @@ from lightning_rl.core.arguments import Group, Parser
 from lightning_rl.core.catalogue import entries, entry
 from lightning_rl.flags import COMMANDS, build_parser
 from lightning_rl.lab.reports.config_table import SOURCE, config_rows, legend
-from lightning_rl.tools import TOOLS
+from lightning_rl.tools import tools
 
 ROOT = Path(__file__).resolve().parent.parent
 OUTSIDE = "source/"
@@ -177,7 +177,7 @@ def command_line() -> str:
     os.environ["COLUMNS"] = "88"
     parts = ["# Command line", "A [tour](../command_line.md) shows the commands at work."]
     parts += [manual("##", build_parser("lightning-rl", command)) for command in COMMANDS]
-    for name, tool in TOOLS.items():
+    for name, tool in tools().items():
         parts.append(manual("##", tool.parser(f"lightning-rl {name}")))
         if isinstance(tool, Group):
             parts += [

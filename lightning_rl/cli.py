@@ -32,7 +32,7 @@ from lightning_rl.core.workers import default_workers
 from lightning_rl.flags import EVAL, FIGURE, IMAGINE, REPRODUCE, SUMMARIES, TRAIN, TUNE, parse
 from lightning_rl.run.runtime import import_lightning, prepare_process
 from lightning_rl.run.state import check_folder_names, checkpoint_at
-from lightning_rl.tools import TOOLS, use
+from lightning_rl.tools import call_experiment, tools, use
 
 if TYPE_CHECKING:
     from lightning_rl.run.options import RunOptions
@@ -49,7 +49,7 @@ def _print_help(program: str) -> None:
         epilog=f"{program} NAME --help describes a command and its flags.",
     )
     parser.add_argument("--version", action="version", version=__version__)
-    list_commands(parser, {**SUMMARIES, **{name: tool.summary for name, tool in TOOLS.items()}})
+    list_commands(parser, {**SUMMARIES, **{name: tool.summary for name, tool in tools().items()}})
     parser.print_help()
 
 
@@ -175,9 +175,7 @@ def _search(arguments: argparse.Namespace) -> int:
 
 
 def _reproduce(arguments: argparse.Namespace) -> int:
-    from lightning_rl.lab.reproduce.command import reproduce
-
-    return reproduce(arguments, _main_of_file)
+    return call_experiment("reproduce.command:reproduce", arguments, _main_of_file)
 
 
 def _main_of_file(words: Sequence[str], program: str) -> int:

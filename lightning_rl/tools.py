@@ -5,101 +5,113 @@ Nothing is imported for a command before it is used.
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Sequence
+import functools
+import importlib
+import importlib.util
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
 
-from lightning_rl.core.arguments import Group, Tool, argument, checked_path, gamename, whole
+from lightning_rl.core.arguments import Group, Tool
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.limits import SEED, unknown
+from lightning_rl.core.limits import unknown
 from lightning_rl.flags import SUMMARIES
 from lightning_rl.lab.figures.registry import FIGURES
 from lightning_rl.lab.protocols.registry import PROTOCOLS
 from lightning_rl.lab.reports.registry import REPORTS
 
-
-def _refresh(given: argparse.Namespace) -> None:
-    from lightning_rl.lab.reports.docs import refresh
-
-    refresh(given.files, use)
-
-
-TOOLS: dict[str, Tool | Group] = {
-    "proxies": Group(
-        "list trained proxies, or evaluate them and write the results to a CSV", PROTOCOLS
-    ),
-    "figures": Group("draw a figure from run directories or results CSVs", FIGURES),
-    **REPORTS,
-    "baseline": Tool(
-        "train an agent of Stable-Baselines3 with our hyper-parameters, to compare ours with",
-        "lightning_rl.lab.baselines:run",
-        (
-            argument(
-                "--implementation",
-                "our method whose settings are used: DDQN (for its DQN), PPO, TD3",
-                required=True,
-                metavar="NAME",
-            ),
-            argument("--gamename", "environment", type=gamename, required=True, metavar="NAME"),
-            argument("--preset", "as for lightning-rl train", metavar="NAME"),
-            argument(
-                "--exp_name",
-                "folder of the experiment (default: default)",
-                default="default",
-                metavar="NAME",
-            ),
-            argument(
-                "--seed",
-                "seed of the run (default 25)",
-                type=whole(0, SEED),
-                default=25,
-                metavar="N",
-            ),
-            argument(
-                "--logdir",
-                "folder of all results (default: exp_dir)",
-                type=checked_path,
-                default="exp_dir",
-                metavar="DIR",
-            ),
-            argument(
-                "--set",
-                "override a key of our config; repeatable",
-                dest="settings",
-                action="append",
-                default=[],
-                metavar="KEY=VALUE",
-            ),
-            argument(
-                "--resume",
-                "leave a finished run as it is; start one that was stopped from the beginning",
-                action="store_true",
-            ),
-        ),
-    ),
-    "docs": Tool(
-        "make the tables and numbers in Markdown files anew by the commands that made them",
-        _refresh,
-        (argument("files", "Markdown file", type=checked_path, nargs="+", metavar="FILE"),),
-    ),
-    "claims": Tool(
-        "published and measured results of some claims, as a Markdown table",
-        "lightning_rl.lab.reproduce.ledger:show",
-        (
-            argument(
-                "ids",
-                "names of claims, see lightning-rl reproduce --list",
-                nargs="+",
-                metavar="CLAIM",
-            ),
-        ),
-    ),
-}
 OLD_NAMES = {"evaluate": "proxies"}
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+"""The folder of this package: a checkout of the repository, or where packages are installed."""
+MARKER = "results/claims.yaml"  # which only the repository has
+IN_REPOSITORY = {
+    "COMMANDS": ("baseline", "docs", "claims"),
+    "FIGURES": (
+        "phase",
+        "policy-gradient",
+        "proxy-success",
+        "proxy-transfer",
+        "proxy-histograms",
+        "synthetic-dataset",
+        "reward-curves",
+        "grid-rewards",
+        "step-sizes",
+        "supervised-model",
+    ),
+    "PROTOCOLS": ("clones", "reward-curves", "transitions", "grid-rewards", "generations"),
+}
+"""What ``experiments/`` declares, which proves this project's own numbers."""
+
+
+class FromRepository(Tool):
+    """A command that this installation lacks, whatever its words are."""
+
+    def use(self, prog: str, words: Sequence[str]) -> None:
+        refuse(prog)
+
+
+def refuse(what: str) -> NoReturn:
+    """UserError: it needs the repository."""
+    raise UserError(
+        f"{what} needs the repository, of which only the package is installed; git clone it, and "
+        "try there"
+    )
+
+
+def find_experiments() -> bool:
+    """Whether ``experiments`` stands beside this package; if so, it can be imported from now on.
+
+    Neither the present folder nor another package of that name counts.
+    """
+    folder = CHECKOUT / "experiments"
+    if "experiments" not in sys.modules and (CHECKOUT / MARKER).is_file() and folder.is_dir():
+        spec = importlib.util.spec_from_file_location(
+            "experiments", folder / "__init__.py", submodule_search_locations=[str(folder)]
+        )
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["experiments"] = module
+        spec.loader.exec_module(module)
+    return getattr(sys.modules.get("experiments"), "EVIDENCE_OF", None) == "lightning_rl"
+
+
+def call_experiment(function: str, *values: Any) -> Any:
+    """Calls ``module:function`` of ``experiments``, in this process or one that was spawned."""
+    if not find_experiments():
+        refuse("this command")
+    module, _, name = function.partition(":")
+    return getattr(importlib.import_module(f"experiments.{module}"), name)(*values)
+
+
+def _of_repository(kind: str) -> Mapping[str, Tool]:
+    if not find_experiments():
+        return {
+            name: FromRepository("needs the repository", "", ()) for name in IN_REPOSITORY[kind]
+        }
+    return getattr(importlib.import_module("experiments.commands"), kind)
+
+
+@functools.cache
+def tools() -> dict[str, Tool | Group]:
+    """All commands by name, also those that only a checkout of the repository can run."""
+    figures = {**FIGURES, **_of_repository("FIGURES")}
+    protocols = {**PROTOCOLS, **_of_repository("PROTOCOLS")}
+    return {
+        "proxies": Group(
+            "list trained proxies, or evaluate them and write the results to a CSV", protocols
+        ),
+        "figures": Group("draw a figure from run directories or results CSVs", figures),
+        **REPORTS,
+        **_of_repository("COMMANDS"),
+    }
 
 
 def use(words: Sequence[str], prog: str = "lightning-rl") -> None:
     """Runs ``lightning-rl NAME ...``; UserError for what cannot be done."""
     name = OLD_NAMES.get(words[0], words[0])
-    if name not in TOOLS:
-        raise UserError(unknown("command", words[0], (*SUMMARIES, *TOOLS)))
-    TOOLS[name].use(f"{prog} {name}", words[1:])
+    if name not in tools():
+        raise UserError(unknown("command", words[0], (*SUMMARIES, *tools())))
+    tools()[name].use(f"{prog} {name}", words[1:])

@@ -1,7 +1,7 @@
 """Claims for tests, without a manifest."""
 
-from lightning_rl.lab.reproduce.claims import Claim, Read
-from lightning_rl.lab.reproduce.entries import Entry
+from experiments.reproduce.claims import Claim, Read
+from experiments.reproduce.entries import Entry
 
 
 def claim_of(goal, seeds="100-102"):

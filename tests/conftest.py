@@ -9,7 +9,8 @@ gc.disable()
 import pytest
 import torch
 
-sys.path.insert(0, str(Path(__file__).parent))
+TESTS = Path(__file__).parent
+sys.path[:0] = [str(TESTS), str(TESTS.parent / "tools"), str(TESTS.parent)]
 
 from helpers import toy_games
 

@@ -9,12 +9,12 @@ import pytest
 import yaml
 from helpers import ROOT
 
+from experiments.docs import refreshed
+from experiments.numbers import MARKED, with_numbers
 from lightning_rl.cli import main
 from lightning_rl.core.catalogue import entry
 from lightning_rl.core.errors import UserError
 from lightning_rl.lab.reports.config_table import config_rows
-from lightning_rl.lab.reports.docs import refreshed
-from lightning_rl.lab.reports.numbers import MARKED, with_numbers
 from lightning_rl.methods.registry import IMPLEMENTATIONS
 from lightning_rl.run.options import RunOptions, run_config
 from lightning_rl.tools import use
@@ -109,7 +109,7 @@ def bare_numbers(text):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_measured_numbers_name_their_source(page):
     """Each is in a table that a command makes, or is followed by its source; see
-    lightning_rl/lab/reports/numbers.py.
+    experiments/numbers.py.
     """
     for part in measured_parts(page.read_text()):
         assert bare_numbers(part) == []

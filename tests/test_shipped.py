@@ -12,6 +12,12 @@ import torch
 from helpers import ROOT, run_cli
 
 import lightning_rl
+from experiments.reproduce import store
+from experiments.reproduce.checkout import MANIFEST
+from experiments.reproduce.claims import seed_list
+from experiments.reproduce.manifest import load_claims
+from experiments.reproduce.runs import machine, shown_command, versions
+from experiments.shipping import command_of, ship
 from lightning_rl import flags
 from lightning_rl.cli import main, run_options
 from lightning_rl.core.errors import UserError
@@ -22,12 +28,6 @@ from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.evaluate import play
 from lightning_rl.lab.protocols.models import content_hash, find_models
 from lightning_rl.lab.reports.agents import commands, score
-from lightning_rl.lab.reproduce import store
-from lightning_rl.lab.reproduce.checkout import MANIFEST
-from lightning_rl.lab.reproduce.claims import seed_list
-from lightning_rl.lab.reproduce.manifest import load_claims
-from lightning_rl.lab.reproduce.runs import machine, shown_command, versions
-from lightning_rl.lab.shipping import command_of, ship
 from lightning_rl.run import shipped
 from lightning_rl.run.loading import ACTING_ONLY, TRAINING_ONLY, full_command
 from lightning_rl.run.options import run_config
@@ -112,8 +112,8 @@ def test_a_run_becomes_an_agent_that_acts_as_its_checkpoint(tmp_path, monkeypatc
     monkeypatch.setattr("lightning_rl.methods.base.Method.plays", mode)
     assert run_cli(tmp_path, "--max_epochs", "2", implementation="AAC", gamename="cartpole") == 0
     (run_dir,) = tmp_path.glob("cartpole/*/AAC/seed_*")
-    monkeypatch.setattr("lightning_rl.lab.shipping.SHIPPED", tmp_path)
-    monkeypatch.setattr("lightning_rl.lab.shipping.EPISODES", 3)
+    monkeypatch.setattr("experiments.shipping.SHIPPED", tmp_path)
+    monkeypatch.setattr("experiments.shipping.EPISODES", 3)
     row = ship("mine", run_dir, None)
     acting = lightning_rl.load(tmp_path / "mine.ckpt")
     assert row.mode == mode

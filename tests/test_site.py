@@ -16,7 +16,7 @@ import pytest
 from filelock import FileLock
 from helpers import ROOT
 
-from lightning_rl.tools import TOOLS
+from lightning_rl.tools import tools
 
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -96,7 +96,7 @@ def test_it_shows_the_lines_of_code_and_the_keys_with_their_sources(site):
     for (
         name,
         command,
-    ) in TOOLS.items():  # each, and each command of a group, below a heading of its own
+    ) in tools().items():  # each, and each command of a group, below a heading of its own
         for word in ("", *(f"-{word}" for word in getattr(command, "tools", ()))):
             assert f'id="lightning-rl-{name}{word}"' in commands
 

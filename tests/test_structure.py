@@ -6,6 +6,9 @@ import re
 import pytest
 from helpers import ROOT
 
+from experiments import commands
+from lightning_rl.tools import IN_REPOSITORY
+
 ORDER = [
     {"core"},
     {"gym"},
@@ -34,6 +37,9 @@ ONLY_IN = {
     "tensorboard": {"lab", "run"},
 }
 FILES = sorted((ROOT / "lightning_rl").rglob("*.py"))
+
+
+EXPERIMENTS = sorted((ROOT / "experiments").rglob("*.py"))
 
 
 def imports(path):
@@ -66,6 +72,22 @@ def test_imports_run_one_way(path):
         assert place in ONLY_IN.get(head, {place}), f"{head} is imported in {place}"
 
 
+@pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_experiments_import_the_package_and_nothing_else_of_the_repository(path):
+    heads = {module.split(".")[0] for module in imports(path)}
+    assert not heads & {"tests", "tools", "benchmarks"}
+
+
+def test_the_package_imports_nothing_from_experiments():
+    for path in FILES:
+        assert not {name for name in imports(path) if name.split(".")[0] == "experiments"}, path
+
+
+def test_the_package_knows_the_names_of_what_experiments_declare():
+    for kind, names in IN_REPOSITORY.items():
+        assert tuple(getattr(commands, kind)) == names
+
+
 def test_the_page_about_the_code_draws_these_layers():
     drawn = re.findall(
         r"^│ (\w+(?:, \w+)*)  ", (ROOT / "docs" / "architecture.md").read_text(), re.MULTILINE
@@ -76,7 +98,7 @@ def test_the_page_about_the_code_draws_these_layers():
 
 
 def test_every_load_is_safe():
-    for path in FILES:
+    for path in [*FILES, *EXPERIMENTS]:
         text = path.read_text()
         assert "weights_only=False" not in text
         assert (

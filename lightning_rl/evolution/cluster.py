@@ -25,11 +25,12 @@ from lightning_rl.evolution.strategies import Item, Proposal
 _KEEP_IDLE_MS = "60000"
 
 
-def join_cluster(address: str | None) -> bool:
+def join_cluster(address: str | None, packages: Sequence[Path] = ()) -> bool:
     """Joins the Ray cluster at ``address`` (``auto``: the one on this machine), or else at
-    RAY_ADDRESS, and sends this package there; without an address, a cluster is started here, on the
-    cores that this process may use. Does nothing in a process that is in a cluster already. Returns
-    whether it has joined or started one, which the caller then has to ``leave_cluster``.
+    RAY_ADDRESS, and sends this package there, and these; without an address, a cluster is started
+    here, on the cores that this process may use. Does nothing in a process that is in a cluster
+    already. Returns whether it has joined or started one, which the caller then has to
+    ``leave_cluster``.
 
     UserError where no cluster answers.
     """
@@ -48,8 +49,11 @@ def join_cluster(address: str | None) -> bool:
     place: dict[str, Any] = (
         {"address": "local", "num_cpus": cores()} if address is None else {"address": address}
     )
+    sent = list(packages)
     if address is not None or not _installed():
-        place["runtime_env"] = {"py_modules": [str(Path(__file__).resolve().parent.parent)]}
+        sent.append(Path(__file__).resolve().parent.parent)
+    if sent:
+        place["runtime_env"] = {"py_modules": [str(package) for package in sent]}
     if looked_in() is not None and not place["address"].startswith("ray://"):
         place["job_config"] = _plain_job()
     if address is None:

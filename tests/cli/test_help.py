@@ -13,7 +13,7 @@ from helpers import ROOT
 from lightning_rl.cli import main
 from lightning_rl.core.arguments import Group
 from lightning_rl.flags import COMMANDS
-from lightning_rl.tools import TOOLS
+from lightning_rl.tools import tools
 
 SNAPSHOTS = ROOT / "tests" / "data_files" / "help"
 
@@ -23,7 +23,7 @@ def command_lines() -> Iterator[tuple[str, ...]]:
     yield ("lightning-rl",)
     for name in COMMANDS:
         yield "lightning-rl", name
-    for name, tool in TOOLS.items():
+    for name, tool in tools().items():
         yield "lightning-rl", name
         if isinstance(tool, Group):
             for inner in tool.tools:

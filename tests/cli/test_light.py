@@ -11,7 +11,7 @@ from helpers import ROOT, tiny_flags
 import lightning_rl
 from lightning_rl.core.arguments import Group
 from lightning_rl.flags import COMMANDS
-from lightning_rl.tools import TOOLS
+from lightning_rl.tools import tools
 
 HEAVY = (
     "torch",
@@ -62,8 +62,8 @@ def test_help_and_usage_errors_are_light(tmp_path):
     """Of every command: a quarter of a second of processor time for the first, then next to
     nothing.
     """
-    groups = {name: tool.tools for name, tool in TOOLS.items() if isinstance(tool, Group)}
-    commands = [[name] for name in (*COMMANDS, *TOOLS)] + [
+    groups = {name: tool.tools for name, tool in tools().items() if isinstance(tool, Group)}
+    commands = [[name] for name in (*COMMANDS, *tools())] + [
         [group, name] for group, tools in groups.items() for name in tools
     ]
     asked = [*LIGHT, *([*words, *rest] for words in commands for rest in (["--help"], ["--hlep"]))]

@@ -10,6 +10,7 @@ from gymnasium.envs.classic_control import PendulumEnv
 from helpers import same_episodes
 from member_helpers import table_of
 
+from experiments.protocols.recording import RecordedBatch
 from lightning_rl.agents.training import evaluate_agents
 from lightning_rl.core.contents import MismatchError, check
 from lightning_rl.core.gamenames import GAMES, Game
@@ -21,7 +22,6 @@ from lightning_rl.envs.gym_batch import GymBatch
 from lightning_rl.envs.proxies import RewardProxy
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.envs.wrapped_batch import CopiedBatch
-from lightning_rl.lab.protocols.recording import RecordedBatch
 from lightning_rl.rollouts.player import Player
 
 SEEDS = [11, 12, 13, 14]

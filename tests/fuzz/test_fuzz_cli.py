@@ -21,11 +21,10 @@ from lightning_rl.core.catalogue import aliases
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES
 from lightning_rl.flags import MODES, build_parser
-from lightning_rl.lab.figures.registry import FIGURES
-from lightning_rl.lab.protocols.registry import PROTOCOLS
 from lightning_rl.lab.tuning.space import FORMS, TuneConfig
 from lightning_rl.methods.registry import IMPLEMENTATIONS
 from lightning_rl.run import footprint
+from lightning_rl.tools import tools
 
 CPU_S, WALL_S = 30.0, 60.0
 BOMB = (
@@ -310,7 +309,7 @@ def tool_lines(draw):
     tool = draw(
         st.sampled_from(["figures", "proxies", "report", "runs", "compare", "config", "docs"])
     )
-    inner = {"figures": FIGURES, "proxies": PROTOCOLS}.get(tool)
+    inner = getattr(tools()[tool], "tools", None)
     words = [tool, *([draw(st.sampled_from(sorted(inner)))] if inner else [])]
     # All runs of the whole disk are no fault of a report that is asked for them.
     sources = st.one_of(st.sampled_from(FILES), texts).filter(

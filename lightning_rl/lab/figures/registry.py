@@ -17,7 +17,6 @@ from lightning_rl.core.arguments import (
     count,
     figure_path,
     force,
-    gamename,
     number,
     positive,
 )
@@ -84,7 +83,7 @@ def _table(name: str) -> Argument:
     return _out(f"OUT-{name}.csv, or OUT.csv where the name has that ending")
 
 
-_PICTURE = _out("OUT.png, OUT.svg and OUT.csv")
+PICTURE = _out("OUT.png, OUT.svg and OUT.csv")
 _SOURCES = (
     argument(
         "sources",
@@ -94,12 +93,12 @@ _SOURCES = (
     ),
     argument("--title", "title above the figure", default=""),
 )
-_BASICS = (_PICTURE, *_SOURCES)
+BASICS = (PICTURE, *_SOURCES)
 _TAG = argument("--tag", "scalar (default rollout/return_mean)", default="rollout/return_mean")
-_GREEDY = argument(
+GREEDY_TAG = argument(
     "--tag", "scalar (default eval_greedy/return_mean)", default="eval_greedy/return_mean"
 )
-_AXIS_AND_GROUPS = (
+AXIS_AND_GROUPS = (
     argument(
         "--x", "horizontal axis (default env_steps)", choices=tuple(AXES), default="env_steps"
     ),
@@ -113,7 +112,7 @@ _AXIS_AND_GROUPS = (
         metavar="KEY",
     ),
 )
-_BIN = argument(
+BIN_WIDTH = argument(
     "--bin",
     "width of the bins of the x axis that values are averaged over (default: a hundredth of it, at "
     "most a tenth of the "
@@ -121,7 +120,7 @@ _BIN = argument(
     type=positive,
     metavar="X",
 )
-BINNED = (_TAG, *_AXIS_AND_GROUPS, _BIN)
+BINNED = (_TAG, *AXIS_AND_GROUPS, BIN_WIDTH)
 """Which scalar, over what, of which groups."""
 
 SCORE = argument(
@@ -130,7 +129,7 @@ SCORE = argument(
     choices=SCORES,
     default="final",
 )
-_MARKDOWN = argument(
+MARKDOWN = argument(
     "--markdown", "print a table for a README instead of writing OUT", action="store_true"
 )
 _REFERENCE = argument(
@@ -141,22 +140,16 @@ _REFERENCE = argument(
     default=[],
     metavar="CSV[:LABEL]",
 )
-_LOW = argument(
+LOW = argument(
     "--low",
     "lower end of the vertical axis (default: from the data)",
     type=number,
     metavar="RETURN",
 )
-_SOLVED = argument(
-    "--threshold",
-    "fitness above which a search counts as solved (default: the task's solved return; needed for "
-    "RN)",
-    type=number,
-    metavar="FITNESS",
-)
 
 
-def _threshold(meaning: str) -> Argument:
+def threshold(meaning: str) -> Argument:
+    """``--threshold``, a return."""
     return argument("--threshold", meaning, type=number, metavar="RETURN")
 
 
@@ -164,7 +157,7 @@ FIGURES: dict[str, Tool] = {
     "curves": _figure(
         "curves:draw",
         "learning curves over steps, episodes, updates or wall time, one panel per environment",
-        *_BASICS,
+        *BASICS,
         *BINNED,
         _REFERENCE,
         argument(
@@ -179,12 +172,12 @@ FIGURES: dict[str, Tool] = {
             default="best",
             metavar="PLACE",
         ),
-        _LOW,
+        LOW,
     ),
     "profile": _figure(
         "scores:draw_profile",
         "performance profile: share of runs above every score",
-        *_BASICS,
+        *BASICS,
         *BINNED,
         SCORE,
     ),
@@ -194,8 +187,8 @@ FIGURES: dict[str, Tool] = {
         _table("scores"),
         *_SOURCES,
         *BINNED,
-        _threshold("return for the steps to a threshold (default: the solved return)"),
-        _MARKDOWN,
+        threshold("return for the steps to a threshold (default: the solved return)"),
+        MARKDOWN,
     ),
     "marks": _figure(
         "scores:show_marks",
@@ -213,9 +206,9 @@ FIGURES: dict[str, Tool] = {
             metavar="WIDTH",
         ),
         _TAG,
-        *_AXIS_AND_GROUPS,
+        *AXIS_AND_GROUPS,
         _REFERENCE,
-        _MARKDOWN,
+        MARKDOWN,
     ),
     "table": _figure(
         "table:show",
@@ -251,7 +244,7 @@ FIGURES: dict[str, Tool] = {
     "commands": _figure(
         "commands:draw",
         "obtained return against the commanded return or advantage, from eval CKPT --command sweep",
-        *_BASICS,
+        *BASICS,
         argument(
             "--reference",
             "published sweep, drawn in black; repeatable",
@@ -263,15 +256,15 @@ FIGURES: dict[str, Tool] = {
     "obedience": _figure(
         "commands:draw_obedience",
         "obtained against commanded return, a panel for each source: a sweep, or a claim's CSV",
-        *_BASICS,
+        *BASICS,
     ),
     "generalisation": _figure(
         "curves:draw_with_areas",
         "learning curves and the area under each, with intervals over seeds",
-        *_BASICS,
-        _GREEDY,
-        *_AXIS_AND_GROUPS,
-        _BIN,
+        *BASICS,
+        GREEDY_TAG,
+        *AXIS_AND_GROUPS,
+        BIN_WIDTH,
         argument(
             "--line",
             "draw a horizontal line at this return with this label, e.g. 1.6:random; repeatable",
@@ -280,142 +273,10 @@ FIGURES: dict[str, Tool] = {
             metavar="VALUE:LABEL",
         ),
     ),
-    "phase": _figure(
-        "phase:draw",
-        "difference of mean returns between methods and a baseline, by size of the environment and "
-        "steps",
-        *_BASICS,
-        _GREEDY,
-        *_AXIS_AND_GROUPS[1:],
-        _BIN,
-        argument(
-            "--baseline",
-            "the group that the others are compared with (default ER)",
-            default="ER",
-            metavar="NAME",
-        ),
-        argument(
-            "--method",
-            "compare only this group with it; repeatable (default: all)",
-            action="append",
-            metavar="NAME",
-        ),
-        argument(
-            "--until",
-            "ignore values after so many environment steps",
-            type=number,
-            default=float("inf"),
-            metavar="STEPS",
-        ),
-    ),
-    "policy-gradient": _figure(
-        "policy_gradient:draw",
-        "policy loss, baseline, entropy loss and mean return over episodes, 2 x 2",
-        *_BASICS,
-        argument(
-            "--reference",
-            "published curves, drawn dashed; repeatable",
-            type=checked_path,
-            action="append",
-            default=[],
-            metavar="CSV",
-        ),
-        argument(
-            "--every",
-            "draw one point per so many episodes (default 1: all)",
-            type=count,
-            default=1,
-            metavar="EPISODES",
-        ),
-        _threshold("return to mark with a horizontal line"),
-    ),
-    "proxy-success": _figure(
-        "searches:draw_success",
-        "searches for proxies: fitness, and share of runs solved, over generations",
-        *_BASICS,
-        argument(
-            "--group",
-            "as for curves, e.g. score_transform; repeatable",
-            action="append",
-            metavar="KEY",
-        ),
-        _SOLVED,
-        argument("--until", "how many generations to show (default: all)", type=count, metavar="N"),
-    ),
-    "proxy-transfer": _figure(
-        "transfer:draw",
-        "agents trained on proxies: share of their returns on the real task at or above each "
-        "value, and means",
-        *_BASICS,
-        _MARKDOWN,
-    ),
-    "proxy-histograms": _figure(
-        "histograms:draw",
-        "histograms of synthetic and real transitions: next observations, rewards, ends of "
-        "episodes",
-        *_BASICS,
-        argument(
-            "--proxy", "draw only this proxy (default: all in the sources together)", metavar="NAME"
-        ),
-    ),
-    "synthetic-dataset": _figure(
-        "datasets:draw",
-        "the state-action pairs of synthetic datasets",
-        _PICTURE,
-        argument(
-            "sources",
-            "proxy file, name of a shipped proxy, run directory, or folder of such",
-            nargs="+",
-            metavar="PROXY",
-        ),
-        argument(
-            "--gamename",
-            "use only proxies of this task (default: the task of the first)",
-            type=gamename,
-            metavar="NAME",
-        ),
-        argument("--title", "title above the figure", default=""),
-    ),
-    "reward-curves": _figure(
-        "reward_networks:draw_curves",
-        "learning curves of agents with learned rewards, a panel for each agent",
-        *_BASICS,
-        _threshold("return to mark with a horizontal line (default: the task's solved return)"),
-        _LOW,
-        _MARKDOWN,
-    ),
-    "grid-rewards": _figure(
-        "reward_networks:draw_grid",
-        "reward networks in a grid world: reward of each action as a triangle, visits of agents",
-        *_BASICS,
-        argument(
-            "--each",
-            "own colour scale for each board, lowest to highest reward, as in the paper's Figure "
-            "10",
-            action="store_true",
-        ),
-        argument(
-            "--above",
-            "leave out rewards up to this one; -50 gives the paper's simplified variant",
-            type=number,
-            metavar="REWARD",
-        ),
-    ),
-    "step-sizes": _figure(
-        "searches:draw_step_sizes",
-        "searches for proxies: success by step size and score transform",
-        *_BASICS,
-        _SOLVED,
-    ),
-    "supervised-model": _figure(
-        "transfer:draw_supervised",
-        "the supervised baseline MBRL: loss of the model, returns and steps of agents on it",
-        *_BASICS,
-    ),
     "tune": _figure(
         "tuning:draw",
         "a hyper-parameter search: score over the budget, and by value of each searched key",
-        _PICTURE,
+        PICTURE,
         argument(
             "folder",
             "the tune/ folder of a search, running or done",

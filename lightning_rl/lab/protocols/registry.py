@@ -14,19 +14,19 @@ from lightning_rl.core.arguments import (
     force,
     gamename,
     non_negative,
-    positive,
 )
 from lightning_rl.run.runtime import prepare_process
 
 TRANSFER_AGENTS = ("DDQN", "DuelingDDQN", "TD3-discrete")
-BIN = 0.02
 
 
-def _count(name: str, help: str, default: int | None = None) -> Argument:
+def count_of(name: str, help: str, default: int | None = None) -> Argument:
+    """A flag that takes a whole number from 1 on."""
     return argument(name, help, type=count, default=default, metavar="N")
 
 
-def _csv(written: str) -> tuple[Argument, ...]:
+def csv_arguments(written: str) -> tuple[Argument, ...]:
+    """The CSV that a protocol writes, and its seed."""
     return (
         argument(
             "out",
@@ -44,9 +44,10 @@ def _csv(written: str) -> tuple[Argument, ...]:
     )
 
 
-def _csv_and_proxies(written: str) -> tuple[Argument, ...]:
+def csv_and_proxies(written: str) -> tuple[Argument, ...]:
+    """The CSV that a protocol writes, its seed, and the proxies that it judges."""
     return (
-        *_csv(written),
+        *csv_arguments(written),
         argument(
             "sources",
             "proxy file, name of a shipped proxy, run directory, or folder of such",
@@ -59,7 +60,7 @@ def _csv_and_proxies(written: str) -> tuple[Argument, ...]:
             type=gamename,
             metavar="NAME",
         ),
-        _count(
+        count_of(
             "--best",
             "of each kind, use only the N with the highest scores in their own search (default: "
             "all)",
@@ -67,7 +68,8 @@ def _csv_and_proxies(written: str) -> tuple[Argument, ...]:
     )
 
 
-def _settings(of: str) -> Argument:
+def settings_of(of: str) -> Argument:
+    """``--set`` for a config."""
     return argument(
         "--set",
         f"override a config key of {of}; repeatable",
@@ -78,10 +80,10 @@ def _settings(of: str) -> Argument:
     )
 
 
-def _agents(hyperparameters: str) -> tuple[Argument, ...]:
+def agent_arguments(hyperparameters: str) -> tuple[Argument, ...]:
     """How many agents, and with which hyper-parameters."""
     return (
-        _count("--count", "agents of each kind on each proxy (default 10)", 10),
+        count_of("--count", "agents of each kind on each proxy (default 10)", 10),
         argument(
             "--hyperparameters",
             "varied: each agent draws learning rate, batch size (not PPO), width and depth around "
@@ -90,14 +92,16 @@ def _agents(hyperparameters: str) -> tuple[Argument, ...]:
             choices=("varied", "fixed"),
             default=hyperparameters,
         ),
-        _settings("the agents, where they have it"),
+        settings_of("the agents, where they have it"),
     )
 
 
-_TESTS = _count("--tests", "episodes of the real task that test each of them (default 10)", 10)
-_TESTS_AND_STEPS = (
-    _TESTS,
-    _count("--steps", "train for N environment steps (default: until the paper's stop rule holds)"),
+TESTS = count_of("--tests", "episodes of the real task that test each of them (default 10)", 10)
+TESTS_AND_STEPS = (
+    TESTS,
+    count_of(
+        "--steps", "train for N environment steps (default: until the paper's stop rule holds)"
+    ),
 )
 
 
@@ -131,7 +135,7 @@ PROTOCOLS: dict[str, Tool] = {
         "transfer",
         "train fresh agents on proxies and test them on the real task (for the figure "
         "proxy-transfer)",
-        *_csv_and_proxies("one row per agent"),
+        *csv_and_proxies("one row per agent"),
         argument(
             "--agents",
             f"kinds of agents (default: {' '.join(TRANSFER_AGENTS)})",
@@ -139,106 +143,8 @@ PROTOCOLS: dict[str, Tool] = {
             default=list(TRANSFER_AGENTS),
             metavar="NAME",
         ),
-        *_agents("varied"),
-        *_TESTS_AND_STEPS,
-        _count("--real", "also train N agents of each kind on the real task (default 0)", 0),
-    ),
-    "clones": _protocol(
-        "clones",
-        "clone fresh policies from synthetic datasets and test them on the real task (for the "
-        "figure proxy-transfer)",
-        *_csv_and_proxies("one row per clone"),
-        *_agents("fixed"),
-        _TESTS,
-    ),
-    "reward-curves": _protocol(
-        "reward_curves",
-        "record learning curves of agents with learned rewards (for the figure reward-curves)",
-        *_csv_and_proxies("one row per agent"),
-        argument(
-            "--agents",
-            "kinds of agents (default: QL SARSA for cliff, TD3 PPO for continuous actions, else "
-            "DDQN DuelingDDQN)",
-            nargs="+",
-            metavar="NAME",
-        ),
-        *_agents("fixed"),
-        _count(
-            "--steps",
-            "environment steps of training (default 50000; the paper's for cliff: 5000, "
-            "mountaincar-continuous: 250000, "
-            "halfcheetah: 500000)",
-        ),
-        _count("--points", "points of each curve; divides --steps (default 100)", 100),
-        _count(
-            "--real", "also train N agents of each kind with the task's own reward (default 0)", 0
-        ),
-        _count(
-            "--curious",
-            "also train N agents of each kind with it and an exploration bonus (curiosity) "
-            "(default 0)",
-            0,
-        ),
-    ),
-    "transitions": _protocol(
-        "transitions",
-        "compare synthetic and real transitions as histograms (for the figure proxy-histograms)",
-        *_csv_and_proxies("one row per histogram"),
-        argument("--agent", "kind of agents (default DDQN)", default="DDQN", metavar="NAME"),
-        *_agents("varied"),
-        *_TESTS_AND_STEPS,
-        argument(
-            "--bin",
-            f"width of the histograms' bins, in the unit of each quantity (default {BIN})",
-            type=positive,
-            default=BIN,
-            metavar="WIDTH",
-        ),
-    ),
-    "grid-rewards": _protocol(
-        "grid_rewards",
-        "record the rewards of reward networks in a grid world, and visits of agents (for "
-        "grid-rewards)",
-        *_csv_and_proxies("one row per cell, and per action in it, of each proxy"),
-        argument(
-            "--agent",
-            "kind of agents whose visits are counted (default SARSA)",
-            default="SARSA",
-            metavar="NAME",
-        ),
-        *_agents("fixed"),
-        argument("--real", "also record the task's own reward", action="store_true"),
-    ),
-    "generations": _protocol(
-        "generations",
-        "run many short searches for proxies (for the figures proxy-success and step-sizes)",
-        *_csv("one row per generation of each run"),
-        argument(
-            "--implementation",
-            "method of the searches (default SE)",
-            choices=("SE", "RN", "SD"),
-            default="SE",
-        ),
-        argument(
-            "--gamename",
-            "task (default emptyroom22)",
-            type=gamename,
-            default="emptyroom22",
-            metavar="NAME",
-        ),
-        _count("--runs", "number of searches, with seeds SEED .. SEED+N-1 (default 20)", 20),
-        argument(
-            "--preset", "name of a block under presets: in the method's config", metavar="NAME"
-        ),
-        _settings("the method's config"),
-        argument(
-            "--draw",
-            "draw a key's value for each search from a space as in a tune: block, e.g. "
-            "'step_size={log: [0.01, 10]}'; repeatable",
-            dest="drawn",
-            action="append",
-            default=[],
-            metavar="KEY=SPACE",
-        ),
+        *agent_arguments("varied"),
+        *TESTS_AND_STEPS,
+        count_of("--real", "also train N agents of each kind on the real task (default 0)", 0),
     ),
 }

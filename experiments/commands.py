@@ -1,0 +1,363 @@
+"""Commands, figures and protocols that prove this project's numbers, from a checkout by name as
+all others: ``lightning-rl baseline``, ``figures phase``, ``proxies clones``, ...
+"""
+
+from __future__ import annotations
+
+from lightning_rl.core.arguments import (
+    Argument,
+    Tool,
+    argument,
+    checked_path,
+    count,
+    force,
+    gamename,
+    number,
+    positive,
+    whole,
+)
+from lightning_rl.core.limits import SEED
+from lightning_rl.lab.figures.registry import (
+    AXIS_AND_GROUPS,
+    BASICS,
+    BIN_WIDTH,
+    GREEDY_TAG,
+    LOW,
+    MARKDOWN,
+    PICTURE,
+    Figure,
+    threshold,
+)
+from lightning_rl.lab.protocols.registry import (
+    TESTS,
+    TESTS_AND_STEPS,
+    Protocol,
+    agent_arguments,
+    count_of,
+    csv_and_proxies,
+    csv_arguments,
+    settings_of,
+)
+
+BIN = 0.02
+
+COMMANDS: dict[str, Tool] = {
+    "baseline": Tool(
+        "train an agent of Stable-Baselines3 with our hyper-parameters, to compare ours with",
+        "experiments.baselines:run",
+        (
+            argument(
+                "--implementation",
+                "our method whose settings are used: DDQN (for its DQN), PPO, TD3",
+                required=True,
+                metavar="NAME",
+            ),
+            argument("--gamename", "environment", type=gamename, required=True, metavar="NAME"),
+            argument("--preset", "as for lightning-rl train", metavar="NAME"),
+            argument(
+                "--exp_name",
+                "folder of the experiment (default: default)",
+                default="default",
+                metavar="NAME",
+            ),
+            argument(
+                "--seed",
+                "seed of the run (default 25)",
+                type=whole(0, SEED),
+                default=25,
+                metavar="N",
+            ),
+            argument(
+                "--logdir",
+                "folder of all results (default: exp_dir)",
+                type=checked_path,
+                default="exp_dir",
+                metavar="DIR",
+            ),
+            argument(
+                "--set",
+                "override a key of our config; repeatable",
+                dest="settings",
+                action="append",
+                default=[],
+                metavar="KEY=VALUE",
+            ),
+            argument(
+                "--resume",
+                "leave a finished run as it is; start one that was stopped from the beginning",
+                action="store_true",
+            ),
+        ),
+    ),
+    "docs": Tool(
+        "make the tables and numbers in Markdown files anew by the commands that made them",
+        "experiments.docs:refresh",
+        (argument("files", "Markdown file", type=checked_path, nargs="+", metavar="FILE"),),
+    ),
+    "claims": Tool(
+        "published and measured results of some claims, as a Markdown table",
+        "experiments.reproduce.ledger:show",
+        (
+            argument(
+                "ids",
+                "names of claims, see lightning-rl reproduce --list",
+                nargs="+",
+                metavar="CLAIM",
+            ),
+        ),
+    ),
+}
+
+_SOLVED = argument(
+    "--threshold",
+    "fitness above which a search counts as solved (default: the task's solved return; needed for "
+    "RN)",
+    type=number,
+    metavar="FITNESS",
+)
+
+
+def _figure(draw: str, summary: str, *arguments: Argument) -> Figure:
+    return Figure(summary, f"experiments.figures.{draw}", (*arguments, force()))
+
+
+FIGURES: dict[str, Tool] = {
+    "phase": _figure(
+        "phase:draw",
+        "difference of mean returns between methods and a baseline, by size of the environment and "
+        "steps",
+        *BASICS,
+        GREEDY_TAG,
+        *AXIS_AND_GROUPS[1:],
+        BIN_WIDTH,
+        argument(
+            "--baseline",
+            "the group that the others are compared with (default ER)",
+            default="ER",
+            metavar="NAME",
+        ),
+        argument(
+            "--method",
+            "compare only this group with it; repeatable (default: all)",
+            action="append",
+            metavar="NAME",
+        ),
+        argument(
+            "--until",
+            "ignore values after so many environment steps",
+            type=number,
+            default=float("inf"),
+            metavar="STEPS",
+        ),
+    ),
+    "policy-gradient": _figure(
+        "policy_gradient:draw",
+        "policy loss, baseline, entropy loss and mean return over episodes, 2 x 2",
+        *BASICS,
+        argument(
+            "--reference",
+            "published curves, drawn dashed; repeatable",
+            type=checked_path,
+            action="append",
+            default=[],
+            metavar="CSV",
+        ),
+        argument(
+            "--every",
+            "draw one point per so many episodes (default 1: all)",
+            type=count,
+            default=1,
+            metavar="EPISODES",
+        ),
+        threshold("return to mark with a horizontal line"),
+    ),
+    "proxy-success": _figure(
+        "searches:draw_success",
+        "searches for proxies: fitness, and share of runs solved, over generations",
+        *BASICS,
+        argument(
+            "--group",
+            "as for curves, e.g. score_transform; repeatable",
+            action="append",
+            metavar="KEY",
+        ),
+        _SOLVED,
+        argument("--until", "how many generations to show (default: all)", type=count, metavar="N"),
+    ),
+    "proxy-transfer": _figure(
+        "transfer:draw",
+        "agents trained on proxies: share of their returns on the real task at or above each "
+        "value, and means",
+        *BASICS,
+        MARKDOWN,
+    ),
+    "proxy-histograms": _figure(
+        "histograms:draw",
+        "histograms of synthetic and real transitions: next observations, rewards, ends of "
+        "episodes",
+        *BASICS,
+        argument(
+            "--proxy", "draw only this proxy (default: all in the sources together)", metavar="NAME"
+        ),
+    ),
+    "synthetic-dataset": _figure(
+        "datasets:draw",
+        "the state-action pairs of synthetic datasets",
+        PICTURE,
+        argument(
+            "sources",
+            "proxy file, name of a shipped proxy, run directory, or folder of such",
+            nargs="+",
+            metavar="PROXY",
+        ),
+        argument(
+            "--gamename",
+            "use only proxies of this task (default: the task of the first)",
+            type=gamename,
+            metavar="NAME",
+        ),
+        argument("--title", "title above the figure", default=""),
+    ),
+    "reward-curves": _figure(
+        "reward_networks:draw_curves",
+        "learning curves of agents with learned rewards, a panel for each agent",
+        *BASICS,
+        threshold("return to mark with a horizontal line (default: the task's solved return)"),
+        LOW,
+        MARKDOWN,
+    ),
+    "grid-rewards": _figure(
+        "reward_networks:draw_grid",
+        "reward networks in a grid world: reward of each action as a triangle, visits of agents",
+        *BASICS,
+        argument(
+            "--each",
+            "own colour scale for each board, lowest to highest reward, as in the paper's Figure "
+            "10",
+            action="store_true",
+        ),
+        argument(
+            "--above",
+            "leave out rewards up to this one; -50 gives the paper's simplified variant",
+            type=number,
+            metavar="REWARD",
+        ),
+    ),
+    "step-sizes": _figure(
+        "searches:draw_step_sizes",
+        "searches for proxies: success by step size and score transform",
+        *BASICS,
+        _SOLVED,
+    ),
+    "supervised-model": _figure(
+        "transfer:draw_supervised",
+        "the supervised baseline MBRL: loss of the model, returns and steps of agents on it",
+        *BASICS,
+    ),
+}
+
+
+def _protocol(module: str, summary: str, *arguments: Argument) -> Tool:
+    return Protocol(summary, f"experiments.protocols.{module}:run", arguments)
+
+
+PROTOCOLS: dict[str, Tool] = {
+    "clones": _protocol(
+        "clones",
+        "clone fresh policies from synthetic datasets and test them on the real task (for the "
+        "figure proxy-transfer)",
+        *csv_and_proxies("one row per clone"),
+        *agent_arguments("fixed"),
+        TESTS,
+    ),
+    "reward-curves": _protocol(
+        "reward_curves",
+        "record learning curves of agents with learned rewards (for the figure reward-curves)",
+        *csv_and_proxies("one row per agent"),
+        argument(
+            "--agents",
+            "kinds of agents (default: QL SARSA for cliff, TD3 PPO for continuous actions, else "
+            "DDQN DuelingDDQN)",
+            nargs="+",
+            metavar="NAME",
+        ),
+        *agent_arguments("fixed"),
+        count_of(
+            "--steps",
+            "environment steps of training (default 50000; the paper's for cliff: 5000, "
+            "mountaincar-continuous: 250000, "
+            "halfcheetah: 500000)",
+        ),
+        count_of("--points", "points of each curve; divides --steps (default 100)", 100),
+        count_of(
+            "--real", "also train N agents of each kind with the task's own reward (default 0)", 0
+        ),
+        count_of(
+            "--curious",
+            "also train N agents of each kind with it and an exploration bonus (curiosity) "
+            "(default 0)",
+            0,
+        ),
+    ),
+    "transitions": _protocol(
+        "transitions",
+        "compare synthetic and real transitions as histograms (for the figure proxy-histograms)",
+        *csv_and_proxies("one row per histogram"),
+        argument("--agent", "kind of agents (default DDQN)", default="DDQN", metavar="NAME"),
+        *agent_arguments("varied"),
+        *TESTS_AND_STEPS,
+        argument(
+            "--bin",
+            f"width of the histograms' bins, in the unit of each quantity (default {BIN})",
+            type=positive,
+            default=BIN,
+            metavar="WIDTH",
+        ),
+    ),
+    "grid-rewards": _protocol(
+        "grid_rewards",
+        "record the rewards of reward networks in a grid world, and visits of agents (for "
+        "grid-rewards)",
+        *csv_and_proxies("one row per cell, and per action in it, of each proxy"),
+        argument(
+            "--agent",
+            "kind of agents whose visits are counted (default SARSA)",
+            default="SARSA",
+            metavar="NAME",
+        ),
+        *agent_arguments("fixed"),
+        argument("--real", "also record the task's own reward", action="store_true"),
+    ),
+    "generations": _protocol(
+        "generations",
+        "run many short searches for proxies (for the figures proxy-success and step-sizes)",
+        *csv_arguments("one row per generation of each run"),
+        argument(
+            "--implementation",
+            "method of the searches (default SE)",
+            choices=("SE", "RN", "SD"),
+            default="SE",
+        ),
+        argument(
+            "--gamename",
+            "task (default emptyroom22)",
+            type=gamename,
+            default="emptyroom22",
+            metavar="NAME",
+        ),
+        count_of("--runs", "number of searches, with seeds SEED .. SEED+N-1 (default 20)", 20),
+        argument(
+            "--preset", "name of a block under presets: in the method's config", metavar="NAME"
+        ),
+        settings_of("the method's config"),
+        argument(
+            "--draw",
+            "draw a key's value for each search from a space as in a tune: block, e.g. "
+            "'step_size={log: [0.01, 10]}'; repeatable",
+            dest="drawn",
+            action="append",
+            default=[],
+            metavar="KEY=SPACE",
+        ),
+    ),
+}

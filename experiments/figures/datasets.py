@@ -1,0 +1,93 @@
+"""The pairs of synthetic datasets: a panel for each, a row for each pair, its state beside the
+action that it teaches.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from experiments.protocols.transitions import component_names
+from lightning_rl.core.errors import UserError
+from lightning_rl.envs.proxies import DatasetProxy
+from lightning_rl.lab.figures import style
+from lightning_rl.lab.protocols.models import Model, find_models
+
+
+def pair_table(model: Model) -> pd.DataFrame:
+    """One row for each pair: the components of its state by name, then its action, or the
+    several components of that.
+    """
+    assert isinstance(model.proxy, DatasetProxy)
+    obs, action = (values[0] for values in model.proxy.net.split(model.params.unsqueeze(0)))
+    table = pd.DataFrame(obs.numpy(), columns=component_names(model.proxy.spec))
+    if action.ndim == 1 or action.shape[1] == 1:
+        return table.assign(action=action.flatten().numpy())
+    return table.assign(**{f"action {k + 1}": column for k, column in enumerate(action.T.numpy())})
+
+
+def draw_pairs(axes: Axes, table: pd.DataFrame, title: str, named: bool) -> None:
+    """A cell for each number; the colour is its share of the column's largest. named: its
+    columns, below.
+    """
+    values = table.to_numpy(float)
+    largest = np.abs(values).max(axis=0)
+    shares = values / np.where(largest > 0, largest, 1)
+    axes.imshow(shares, cmap="RdBu_r", vmin=-1.6, vmax=1.6, aspect="auto")
+    for (row, column), value in np.ndenumerate(values):
+        text = f"{value:.3g}" if abs(value) >= 0.1 else f"{value:.1g}"  # as wide as its cell
+        shade = "white" if abs(shares[row, column]) > 0.8 else "black"
+        axes.text(column, row, text, ha="center", va="center", fontsize=9, color=shade)
+    axes.set_xticks(
+        range(len(table.columns)),
+        table.columns if named else [],
+        rotation=30,
+        ha="right",
+        fontsize=9,
+    )
+    axes.set_yticks(range(len(table)), [str(number + 1) for number in range(len(table))])
+    axes.set(ylabel="pair", title=title)
+    axes.grid(False)
+
+
+def draw(given: argparse.Namespace) -> None:
+    """OUT.png, OUT.svg and OUT.csv."""
+    models = find_models(given.sources, given.gamename)
+    for model in models:
+        if not isinstance(model.proxy, DatasetProxy):
+            raise UserError(
+                f"'{model.name}' is no synthetic dataset, it has no pairs; name runs of SD, or "
+                "their files"
+            )
+    tables = {model.name: pair_table(model) for model in models}
+    scale = (
+        " Actions: from -1, the lowest, to 1, the highest."
+        if models[0].proxy.spec.continuous
+        else ""
+    )
+    one_row = len(tables) <= 2  # of panels: it alone makes room for title, names and caption
+    height = (2.3 if one_row else 1.1) + 0.33 * max(len(table) for table in tables.values())
+    figure, panels = style.panels(len(tables), (7.2, height))
+    columns = {name: list(table.columns) for name, table in tables.items()}
+    lowest = list(tables)[-(len(tables) % 2 or 2) :]  # names below others would leave gaps
+    for axes, (name, table) in zip(panels, tables.items(), strict=True):
+        draw_pairs(axes, table, name, name in lowest or columns[name] != columns[lowest[-1]])
+    gamename = models[0].proxy.gamename
+    names = "" if one_row else " Names below the last row are those of all columns above."
+    style.describe(
+        figure,
+        given.title or f"All that a policy is taught of {gamename}",
+        f"Each row: a state, in the units of the task, and the action to take there.{scale} "
+        f"Colours are relative to a column's largest.{names}",
+    )
+    rows: list[dict[str, Any]] = [
+        {"proxy": name, "pair": pair + 1, "component": component, "value": value}
+        for name, table in tables.items()
+        for pair, row in table.iterrows()
+        for component, value in row.items()
+    ]
+    style.save(figure, given.out, pd.DataFrame(rows))

@@ -1,0 +1,432 @@
+"""Reward networks: learning curves of agents with learned rewards, a panel for each agent, beside
+those with the task's own.
+
+In a grid world also what they pay, a triangle for each action of each cell, and how often agents
+are where.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import Normalize
+from matplotlib.patches import Rectangle
+
+from experiments.figures.protocol_csv import numbers, ordered, read_protocol, split_common
+from lightning_rl.core.errors import UserError
+from lightning_rl.core.lines import say
+from lightning_rl.envs.grids import MOVES
+from lightning_rl.envs.spec import solved_return
+from lightning_rl.functional.intervals import mean_interval
+from lightning_rl.lab.figures import style
+from lightning_rl.lab.figures.csv_files import require_cells
+from lightning_rl.lab.figures.curves import BAND_RUNS, TOGETHER
+from lightning_rl.lab.scalars import Floats
+from lightning_rl.lab.tables import markdown
+
+CURVE_COLUMNS = (
+    "gamename",
+    "trained_on",
+    "proxy",
+    "agent",
+    "protocol",
+    "number",
+    "every",
+    "returns",
+)
+TITLE_WIDTH = 60  # letters above a panel
+FIRST = {
+    "exclusive_potential": 0,
+    "additive_potential": 1,
+    "exclusive": 2,
+    "additive": 3,
+    "real": 9,
+}
+_LINES = {"real": "--", "real, curious agents": ":"}
+GRID_COLUMNS = (
+    "gamename",
+    "trained_on",
+    "proxy",
+    "agent",
+    "agents",
+    "quantity",
+    "row",
+    "column",
+    "cell",
+    "action",
+    "value",
+)
+_BAND = (
+    f"band (from {BAND_RUNS}): 95 % interval over proxies, over agents (or groups of agents, "
+    "one a seed) where there is one. "
+)
+_DOTS = (
+    "dots: the last value of each proxy, or of each agent (or group of agents, one a seed) "
+    "where there is one. "
+)
+_CORNERS = {
+    "right": ((1, 0), (1, 1)),
+    "left": ((0, 0), (0, 1)),
+    "down": ((0, 1), (1, 1)),
+    "up": ((0, 0), (1, 0)),
+}
+"""The side of a cell, (column, row) of its two corners, that is the base of an action's
+triangle; its tip is the middle.
+"""
+
+
+def curve_table(agents: pd.DataFrame) -> tuple[Floats, Floats, Floats]:
+    """(steps ``[K]``, curves ``[n, K]`` of the agents, curves of what intervals are drawn over).
+
+    These are means of the agents of each proxy where there are several proxies: agents with one
+    reward are not independent.
+    """
+    if agents["every"].nunique() > 1:
+        raise UserError(
+            f"curves with values every {' and '.join(map(str, agents['every'].unique()))} steps do "
+            "not share an axis"
+        )
+    values = [numbers(cell) for cell in agents["returns"]]
+    if len({len(row) for row in values}) > 1:
+        raise UserError("curves of different lengths do not share an axis; draw them apart")
+    curves = np.array(values)
+    steps = np.arange(1, curves.shape[1] + 1, dtype=np.float64) * int(agents["every"].iloc[0])
+    units = pd.DataFrame(curves).groupby(agents["proxy"].to_numpy(), sort=False).mean().to_numpy()
+    return steps, curves, units if len(units) > 1 else curves
+
+
+def in_words(kind: str) -> str:
+    """The name of a kind of rewards as it stands in a figure."""
+    return kind.replace("_", " ")
+
+
+def num_agents(rows: pd.DataFrame) -> int:
+    """How many agents the rows are of; those of a file with such a column are means of several."""
+    return int(rows["agents"].fillna(1).sum()) if "agents" in rows else len(rows)
+
+
+def draw_curve(
+    axes: Axes, agents: pd.DataFrame, colour: str, label: str, banded: bool = True
+) -> pd.DataFrame:
+    """The mean over proxies (agents where there is one) and its interval, which is drawn if
+    ``banded``; the rows of the CSV.
+    """
+    steps, _, units = curve_table(agents)
+    mean, low, high = mean_interval(units)
+    line = _LINES.get(str(agents["trained_on"].iloc[0]), "-")
+    style.banded_line(
+        axes,
+        steps,
+        mean,
+        low,
+        high,
+        colour,
+        banded=banded and len(units) >= BAND_RUNS,
+        linewidth=1.8,
+        linestyle=line,
+        label=label,
+    )
+    return pd.DataFrame({"env_steps": steps, "mean": mean, "low": low, "high": high})
+
+
+def draw_ends(axes: Axes, agents: pd.DataFrame, index: int) -> None:
+    """The last value of each line that the mean is of, as a dot; index: of the column of dots
+    beside the lines' end.
+    """
+    steps, _, units = curve_table(agents)
+    place = np.full(len(units), steps[-1] * (1.02 + 0.015 * index))
+    axes.plot(place, units[:, -1], ".", color=style.colour(index), markersize=5, alpha=0.7)
+
+
+def first_step(steps: Floats, curve: Floats, limit: float) -> str:
+    """Where a curve first reaches the limit, or an empty string."""
+    reached = np.flatnonzero(curve >= limit)
+    return f"{steps[reached[0]]:,.0f}" if reached.size else ""
+
+
+def summary_rows(table: pd.DataFrame, limit: float | None) -> list[tuple[str, ...]]:
+    """Header, and per agent and reward: first step at which the mean reaches the limit, best and
+    last of the mean.
+    """
+    at = f"steps until {limit:g}" if limit is not None else "steps until solved"
+    rows: list[tuple[str, ...]] = [
+        ("agent", "reward", "proxies", "agents", at, "best", "at the end")
+    ]
+    for (agent, protocol), part in table.groupby(["agent", "protocol"], sort=False):
+        for reward in ordered(part["trained_on"], FIRST):
+            agents = part[part["trained_on"] == reward]
+            steps, curves, _ = curve_table(agents)
+            mean = curves.mean(axis=0)
+            count = "-" if reward.startswith("real") else str(agents["proxy"].nunique())
+            when = "" if limit is None else first_step(steps, mean, limit)
+            best, last = f"{mean.max():.1f}", f"{mean[-1]:.1f}"
+            rows.append(
+                (f"{agent}, {protocol}", reward, count, str(num_agents(agents)), when, best, last)
+            )
+    return rows
+
+
+def lines_text(table: pd.DataFrame, rewards: Sequence[str]) -> str:
+    """How many agents and proxies each line is of."""
+    parts = []
+    for reward in rewards:
+        rows = table[table["trained_on"] == reward]
+        panels = [panel for _, panel in rows.groupby(["agent", "protocol"])]
+        agents = " or ".join(map(str, sorted({num_agents(panel) for panel in panels})))
+        networks = " or ".join(map(str, sorted({panel["proxy"].nunique() for panel in panels})))
+        proxies = "" if reward.startswith("real") else f" with {networks} reward networks"
+        parts.append(f"{in_words(reward)}: {agents} agents{proxies}")
+    return "; ".join(parts)
+
+
+def draw_curves(given: argparse.Namespace) -> None:
+    """OUT.png, OUT.svg and OUT.csv, or the table of ``--markdown``."""
+    table = read_protocol(given.sources, CURVE_COLUMNS, "reward-curves")
+    game = str(table["gamename"].iloc[0])
+    limit = solved_return(game) if given.threshold is None else given.threshold
+    if given.markdown:
+        say(*markdown(summary_rows(table, limit)).split("\n"))
+        return
+    rewards = ordered(table["trained_on"], FIRST)
+    agents_first = list(table["agent"].unique())  # the protocols of an agent side by side
+    kinds = sorted(
+        table.groupby(["agent", "protocol"], sort=False),
+        key=lambda kind: agents_first.index(kind[0][0]),
+    )
+    same, own = split_common(table["protocol"].unique())
+    figure, panels = style.panels(len(kinds), (7.0, 4.6), legend=2, sharey="row")
+    rows = []
+    for axes, ((agent, protocol), part) in zip(panels, kinds, strict=True):
+        for index, reward in enumerate(rewards):
+            agents = part[part["trained_on"] == reward]
+            if len(agents):
+                lines = draw_curve(
+                    axes, agents, style.colour(index), in_words(reward), len(rewards) <= TOGETHER
+                )
+                rows.append(lines.assign(agent=agent, protocol=protocol, reward=reward))
+                if len(rewards) > TOGETHER:
+                    draw_ends(axes, agents, index)
+        if limit is not None:
+            axes.axhline(
+                limit, color="grey", linewidth=1, linestyle="-.", label=f"solved: {limit:g}"
+            )
+        axes.set(xlabel="training steps", ylabel="return of a greedy real episode")
+        axes.set_title(
+            style.even_lines(f"{agent} ({own[protocol]})".removesuffix(" ()"), TITLE_WIDTH),
+            fontsize=10,
+        )
+        style.big_numbers(axes.xaxis)
+    for axes in panels if given.low is not None else ():
+        axes.set_ylim(bottom=given.low)
+    style.shared_legend(figure, panels, first=list(map(in_words, rewards)), title="reward")
+    style.describe(
+        figure,
+        given.title or f"Agents with learned rewards on {game}",
+        f"Mean over agents; {_BAND if len(rewards) <= TOGETHER else _DOTS}"
+        f"{lines_text(table, rewards)}" + (f"; protocol: {same}." if same else "."),
+    )
+    style.save(figure, given.out, pd.concat(rows, ignore_index=True).assign(gamename=game))
+
+
+def read_cells(sources: Sequence[str]) -> pd.DataFrame:
+    """Rewards and visits of all sources; UserError where one of the two is missing, or an action
+    is unknown.
+    """
+    table = read_protocol(sources, GRID_COLUMNS, "grid-rewards")
+    for quantity in ("reward", "visits"):
+        if not (table["quantity"] == quantity).any():
+            raise UserError(
+                f"the sources have no row of quantity {quantity}; make one with lightning-rl "
+                "proxies grid-rewards"
+            )
+    require_cells(
+        table[table["quantity"] == "reward"],
+        "action",
+        MOVES.__contains__,
+        f"one of: {', '.join(MOVES)}",
+    )
+    return table
+
+
+def mean_values(table: pd.DataFrame) -> pd.DataFrame:
+    """trained_on, agent, agents, quantity, row, column, cell, action, value, proxies: means over
+    ``proxies`` reward networks.
+
+    Visits are shares of all of the kind. A kind may be such means already, of the CSV of a figure.
+    """
+    keys = ["trained_on", "agent", "agents", "quantity", "row", "column", "cell", "action"]
+    proxies = table["proxies"].fillna(1) if "proxies" in table else 1
+    table = table.assign(action=table["action"].fillna(""), proxies=proxies)
+    if (table[table.duplicated(keys, keep=False)]["proxies"] > 1).any():
+        raise UserError(
+            "means over reward networks cannot be joined with others of their kind; name one "
+            "source of each kind"
+        )
+    means = table.groupby(keys, sort=False, as_index=False).agg(
+        value=("value", "mean"), proxies=("proxies", "sum")
+    )
+    visits = means["quantity"] == "visits"
+    total = means[visits].groupby("trained_on")["value"].transform("sum")
+    means.loc[visits, "value"] /= total.clip(lower=1e-12)
+    return means
+
+
+def steps_into_holes(cells: pd.DataFrame) -> pd.Series:
+    """Which actions lead to a hole: their real cost would hide all other differences."""
+    letters = (
+        cells.drop_duplicates(["row", "column"]).set_index(["row", "column"])["cell"].to_dict()
+    )
+
+    def into_hole(step: pd.Series) -> bool:
+        down, right = MOVES[step["action"]]
+        return bool(letters.get((step["row"] + down, step["column"] + right)) == "O")
+
+    return cells.apply(into_hole, axis=1)
+
+
+def draw_board(axes: Axes, cells: pd.DataFrame, title: str) -> None:
+    """An empty board with its letters."""
+    height, width = int(cells["row"].max()) + 1, int(cells["column"].max()) + 1
+    axes.set(xlim=(0, width), ylim=(height, 0), aspect="equal", xticks=[], yticks=[], title=title)
+    axes.grid(visible=False)
+    for _, place in cells.drop_duplicates(["row", "column"]).iterrows():
+        if place["cell"] in "O#GS":  # hole, wall, goal, start
+            dark = place["cell"] in "O#"
+            if dark:
+                axes.add_patch(
+                    Rectangle((place["column"], place["row"]), 1, 1, color="#555555", zorder=3)
+                )
+            axes.annotate(
+                place["cell"],
+                (place["column"] + 0.5, place["row"] + 0.5),
+                ha="center",
+                va="center",
+                zorder=4,
+                fontsize=9,
+                fontweight="bold",
+                color="white" if dark else "black",
+                path_effects=[] if dark else style.outlined(3),
+            )
+
+
+def paid_cells(cells: pd.DataFrame) -> pd.DataFrame:
+    """Those that actions are taken in."""
+    return cells[~cells["cell"].isin(["O", "#", "G"])]
+
+
+def reward_scale(cells: pd.DataFrame) -> Normalize:
+    """From the lowest to the highest reward but for steps into holes: one scale, so that boards
+    can be compared.
+    """
+    paid = paid_cells(cells)
+    usual = paid[~steps_into_holes(cells).loc[paid.index]]["value"]
+    return Normalize(usual.min(), usual.max())
+
+
+def shown_rewards(cells: pd.DataFrame, above: float | None, each: bool) -> pd.DataFrame:
+    """Rewards above a limit alone; each: those of a kind scaled from 0, its lowest, to 1, its
+    highest: the paper's Figure 10.
+
+    Its simplified variant has a limit of -50: the steps into the cliff are left out.
+    """
+    paid = paid_cells(cells)
+    if above is not None:
+        highest, paid = paid["value"].max(), paid[paid["value"] > above]
+        if paid.empty:
+            raise UserError(
+                f"--above {above:g}: the highest reward is {highest:g}; use a lower limit"
+            )
+    if not each:
+        return paid
+    by_kind = paid.groupby("trained_on")["value"]
+    low, high = by_kind.transform("min"), by_kind.transform("max")
+    return paid.assign(value=(paid["value"] - low) / (high - low).clip(lower=1e-12))
+
+
+def draw_rewards(
+    axes: Axes, cells: pd.DataFrame, paid: pd.DataFrame, scale: Normalize, title: str
+) -> PolyCollection:
+    """A triangle for each action of each cell that is paid."""
+    draw_board(axes, cells, title)
+    shapes = []
+    for row, column, action in zip(paid["row"], paid["column"], paid["action"], strict=True):
+        side = [(column + dx, row + dy) for dx, dy in _CORNERS[action]]
+        shapes.append([*side, (column + 0.5, row + 0.5)])
+    triangles = PolyCollection(
+        shapes, cmap="viridis", norm=scale, edgecolors="white", linewidths=0.4
+    )
+    triangles.set_array(paid["value"].to_numpy(float))
+    axes.add_collection(triangles)
+    return triangles
+
+
+def draw_visits(axes: Axes, cells: pd.DataFrame, most: float, title: str) -> PolyCollection:
+    """A square for each cell, the darker the more visits; most: on any board."""
+    draw_board(axes, cells, title)
+    squares = [
+        [(c, r), (c + 1, r), (c + 1, r + 1), (c, r + 1)]
+        for r, c in zip(cells["row"], cells["column"], strict=True)
+    ]
+    shades = PolyCollection(
+        squares, cmap="Blues", norm=Normalize(0, most), edgecolors="#DDDDDD", linewidths=0.4
+    )
+    shades.set_array(cells["value"].to_numpy(float))
+    axes.add_collection(shades)
+    return shades
+
+
+def draw_grid(given: argparse.Namespace) -> None:
+    """OUT.png, OUT.svg and OUT.csv."""
+    table = read_cells(given.sources)
+    kinds, first = ordered(table["trained_on"], FIRST), table.iloc[0]
+    means = mean_values(table)
+    height, width = int(table["row"].max()) + 1, int(table["column"].max()) + 1
+    each = min(0.42 * width + 1.6, style.WIDEST / 2)
+    rows = -(-len(kinds) // 2) if given.each else len(kinds)
+    size = (2 * each, (each * height / width * 0.8 + 0.5) * rows + 0.9)
+    figure, grid = plt.subplots(rows, 2, figsize=size, squeeze=False)
+    lefts, rights = (
+        (list(grid.flat), []) if given.each else (list(grid[:, 0]), list(grid[:, 1]))
+    )  # as the paper: no visits
+    for axes in lefts[len(kinds) :]:
+        axes.remove()
+    lefts = lefts[: len(kinds)]
+    rewards, visits = (means[means["quantity"] == quantity] for quantity in ("reward", "visits"))
+    scale, most = Normalize(0, 1) if given.each else reward_scale(rewards), visits["value"].max()
+    paid = shown_rewards(rewards, given.above, given.each)
+    for left, kind in zip(lefts, kinds, strict=True):
+        of_kind = rewards[rewards["trained_on"] == kind]
+        triangles = draw_rewards(
+            left, of_kind, paid[paid["trained_on"] == kind], scale, f"{in_words(kind)}: reward"
+        )
+    for right, kind in zip(rights, kinds, strict=False):
+        title = f"{in_words(kind)}: where {first['agent']} agents are"
+        squares = draw_visits(right, visits[visits["trained_on"] == kind], most, title)
+    figure.colorbar(
+        triangles,
+        ax=lefts,
+        shrink=0.5,
+        extend="neither" if given.each else "min",
+        label="reward of the action" + ", lowest to highest" * given.each,
+    )
+    if rights:
+        figure.colorbar(squares, ax=rights, label="share of visits", shrink=0.5)
+    count = means.groupby("trained_on")["proxies"].max()
+    proxies = "; ".join(f"{in_words(kind)}: {count[kind]:.0f}" for kind in kinds if kind != "real")
+    holes = "" if given.each else "; steps into a hole (O) may lie below the colours' range"
+    left_out = "" if given.above is None else f"; rewards of {given.above:g} and less are left out"
+    style.describe(
+        figure,
+        given.title or f"Learned rewards on {first['gamename']}",
+        f"Mean over reward networks ({proxies}). A triangle is the action towards its "
+        f"side{holes}{left_out}. "
+        + f"Visits: one greedy episode of each of {int(first['agents'])} agents per network."
+        * bool(rights),
+    )
+    style.save(figure, given.out, means.assign(gamename=first["gamename"], proxy="mean"))

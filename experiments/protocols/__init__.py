@@ -1,0 +1,1 @@
+"""What the papers on learned proxies measure of them."""

@@ -1,0 +1,66 @@
+"""The git checkout that evidence is made with: which commit it is, and that it is nothing else."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from lightning_rl.core.errors import UserError
+
+PAGE = Path("docs/results.md")
+ROOT = Path(__file__).resolve().parents[2]
+"""Of the checkout."""
+MANIFEST = Path("results/claims.yaml")
+
+
+def commit_of(root: Path) -> str:
+    """The commit of the checkout."""
+    return _git(root, "rev-parse", "HEAD").strip()
+
+
+def require_clean(root: Path) -> None:
+    """UserError where the checkout is not what its commit says. What this command writes, and
+    notes of the user, do not count.
+    """
+    lines = _git(root, "status", "--porcelain", "--untracked-files=all").splitlines()
+    changed = [
+        line[3:]
+        for line in lines
+        if not line.startswith("??")
+        or line[3:].startswith(("lightning_rl/", "experiments/", "configs/"))
+    ]
+    dirty = [
+        path
+        for path in changed
+        if path != str(PAGE) and not (path.startswith("results/") and path.endswith(".csv"))
+    ]
+    if dirty:
+        what = (
+            f"'{dirty[0]}' is" if len(dirty) == 1 else f"'{dirty[0]}' and {len(dirty) - 1} more are"
+        )
+        raise UserError(
+            f"evidence is of a commit, and {what} not committed; commit or stash it, or try --smoke"
+        )
+
+
+def require_commit(root: Path, commit: str) -> None:
+    """UserError where the checkout was changed since a run was begun: its code may be from
+    before or after.
+    """
+    if commit_of(root) != commit:
+        raise UserError(
+            f"'{root}' was at commit {commit[:12]} when this began and is no longer; leave it "
+            "alone meanwhile"
+        )
+    require_clean(root)
+
+
+def _git(root: Path, *words: str) -> str:
+    try:
+        return subprocess.run(
+            ["git", *words], cwd=root, capture_output=True, text=True, check=True
+        ).stdout
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise UserError(
+            f"'{root}': git {words[0]} failed; evidence is of a commit: clone the repository"
+        ) from error

@@ -1,0 +1,276 @@
+"""What ``lightning-rl reproduce`` does: what is missing is run, here, in processes or on a
+cluster; then the ledger is built.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import multiprocessing
+import os
+import shlex
+import shutil
+import tempfile
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+
+from experiments.reproduce import store
+from experiments.reproduce.checkout import MANIFEST, PAGE, ROOT, commit_of, require_clean
+from experiments.reproduce.claims import Claim, Manifest
+from experiments.reproduce.entries import NONE, goal_text, measured_text, read_entries, verdict
+from experiments.reproduce.ledger import ledger
+from experiments.reproduce.manifest import load_claims
+from experiments.reproduce.needs import lacking
+from experiments.reproduce.runs import Job, Main, Outcome, run_job, steps_of
+from experiments.reproduce.seeds import seed_list
+from experiments.reproduce.verify import verify
+from lightning_rl.core.errors import UserError
+from lightning_rl.core.files import write_bytes, write_text
+from lightning_rl.core.lines import say
+from lightning_rl.core.workers import finish_epoch, leave_with_parent
+from lightning_rl.lab.tables import put_rows
+from lightning_rl.tools import call_experiment
+
+
+def reproduce(arguments: Namespace, main: Main, root: Path = ROOT) -> int:
+    """Runs what is missing of the claims that are asked for, and builds the ledger; the exit
+    code.
+    """
+    manifest = load_claims(root / MANIFEST)
+    chosen = manifest.chosen(arguments.ids)
+    if arguments.ids and (arguments.verify or arguments.ledger or arguments.figures):
+        reason = (
+            "--verify names its claim"
+            if arguments.verify
+            else "--ledger and --figures are of all claims"
+        )
+        raise UserError(f"'{arguments.ids[0]}': {reason}; leave it out")
+    if arguments.list:
+        show_list(manifest, chosen, root)
+    elif arguments.verify is not None:
+        verify(arguments.verify, manifest, root, main)
+    elif arguments.smoke:
+        smoke(arguments, manifest, chosen, main)
+    elif arguments.ledger:
+        build(manifest, root)
+    elif arguments.figures:
+        draw(manifest, root, main)
+    else:
+        jobs = possible(missing(chosen, root, main), arguments)
+        if jobs:
+            require_clean(root)
+            announce(jobs, manifest)
+        _run_all(jobs, arguments, root)
+        build(manifest, root)
+    return 0
+
+
+def possible(jobs: Sequence[Job], arguments: Namespace) -> list[Job]:
+    """Those that this machine, or a cluster, can run; names the others' claims, a UserError
+    where they were asked for by name.
+    """
+    if arguments.executor == "ray":
+        return list(jobs)  # other machines may have what this one lacks
+    lacks = {job.name: what for job in jobs if (what := lacking(job.claim, job.smoke))}
+    for what in dict.fromkeys(lacks.values()):
+        names = ", ".join(name for name in lacks if lacks[name] == what)
+        if arguments.ids:
+            raise UserError(f"{names}: this machine lacks {what}; leave it out")
+        say(f"left out, as this machine lacks {what}: {names}")
+    return [job for job in jobs if job.name not in lacks]
+
+
+def missing(chosen: dict[str, Claim], root: Path, main: Main) -> list[Job]:
+    """The seeds that the CSVs lack."""
+    commit = commit_of(root)
+    logdir = root / "exp_dir" / "claims" / commit[:12]
+    jobs = []
+    for name, claim in chosen.items():
+        done = {row["seed"] for row in store.read_runs(root, claim)}
+        jobs += [
+            Job(name, claim, seed, commit, logdir, main, root)
+            for seed in seed_list(claim.seeds)
+            if str(seed) not in done
+        ]
+    return jobs
+
+
+def announce(jobs: Sequence[Job], manifest: Manifest) -> None:
+    """Says what is about to be run, and which trainings of other claims have to be run again for
+    it.
+    """
+    claims = {job.name: job.claim for job in jobs}
+    running = {(job.name, job.seed) for job in jobs}
+    hours = sum(job.claim.cpu_hours / len(seed_list(job.claim.seeds)) for job in jobs)
+    say(f"{len(jobs)} runs of {len(claims)} claims are missing: about {hours:.2g} CPU-hours")
+    again: dict[str, set[int]] = {}
+    for job in jobs:
+        owner = manifest.shared_trainings.get(job.name)
+        if owner is None or (owner, job.seed) in running:
+            continue
+        if not all(
+            step.run.exists() for step in steps_of(job, job.claim.budget) if step.run is not None
+        ):
+            again.setdefault(owner, set()).add(job.seed)
+    for owner, seeds in again.items():
+        training = manifest.claims[owner]
+        hours = training.cpu_hours / len(seed_list(training.seeds)) * len(seeds)
+        which = f"seeds {', '.join(map(str, sorted(seeds)))}, about {hours:.2g} CPU-hours"
+        say(f"and the trainings of {owner} again, whose run directories are not here: {which}")
+
+
+def smoke(arguments: Namespace, manifest: Manifest, chosen: dict[str, Claim], main: Main) -> None:
+    """One seed of each claim with a tiny budget, and the ledger of it, in a folder of its own."""
+    place = Path(tempfile.mkdtemp(prefix="lightning-rl-smoke-"))
+    first = {name: seed_list(claim.seeds)[0] for name, claim in chosen.items()}
+    jobs = [
+        Job(name, claim, first[name], "smoke", place / "exp_dir", main, None, smoke=True)
+        for name, claim in chosen.items()
+    ]
+    _run_all(possible(jobs, arguments), arguments, place)
+    write_text(place / PAGE, ledger(manifest, place, "smoke"))
+    shutil.rmtree(place / "exp_dir")
+    say(f"tiny budgets, no evidence: {place / PAGE}")
+
+
+def build(manifest: Manifest, root: Path) -> None:
+    """Writes the ledger."""
+    write_text(root / PAGE, ledger(manifest, root, commit_of(root)))
+    say(f"wrote {root / PAGE}")
+
+
+def draw(manifest: Manifest, root: Path, main: Main) -> None:
+    """Draws the pictures of the manifest. Their numbers are in the CSVs beside them, and SVGs
+    are made by the same commands.
+    """
+    for path, words in manifest.figures.items():
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(root):
+            name, *rest = shlex.split(words)
+            if main(["figures", name, f"{folder}/figure", *rest], "lightning-rl"):
+                raise UserError(f"figure '{path}' was not drawn; what is above says why")
+            write_bytes(root / path, Path(folder, "figure.png").read_bytes())
+
+
+def show_list(manifest: Manifest, chosen: dict[str, Claim], root: Path) -> None:
+    """The claims, and how far each is."""
+    entries = read_entries(manifest, root)
+    rows: list[Sequence[str]] = [("claim", "goal", "here", "seeds", "CPU-hours", "")]
+    for name, claim in chosen.items():
+        entry = entries[name]
+        word = verdict(entry, entries)
+        here = "" if word == NONE else measured_text(entry)
+        seeds = f"{len(entry.values)} of {entry.asked}"
+        owner = manifest.shared_trainings.get(name)
+        hours = f"{claim.cpu_hours:g}" if owner is None else f"{claim.cpu_hours:g} after {owner}"
+        rows.append((name, goal_text(claim.goal), here, seeds, hours, word))
+    put_rows(rows)
+
+
+def _run_all(jobs: Sequence[Job], arguments: Namespace, root: Path) -> None:
+    """Runs the jobs and stores each as soon as it is done; UserError at the end where some
+    failed.
+    """
+    failed: list[str] = []
+    with _executor(arguments, len(jobs)) as run:
+        for count, outcome in enumerate(run(jobs), 1):
+            if outcome.failure:
+                failed.append(outcome.failure)
+            else:
+                store.add(root, outcome)
+            value = outcome.failure or f"{outcome.job.about}: {outcome.about['value']:.6g}"
+            say(f"{count} of {len(jobs)}: {value}", error=bool(outcome.failure))
+    if failed:
+        raise UserError(
+            f"{len(failed)} of {len(jobs)} runs failed; the same command tries them again. The "
+            f"first: {failed[0]}"
+        )
+
+
+Run = Callable[[Sequence[Job]], Iterator[Outcome]]
+
+
+@contextlib.contextmanager
+def _executor(arguments: Namespace, count: int) -> Iterator[Run]:
+    """How jobs are run: one after another here, in processes, or on a Ray cluster; outcomes as
+    they come.
+    """
+    if arguments.executor == "ray" and count:
+        with _on_ray(arguments.ray_address) as run:
+            yield run
+    elif min(arguments.jobs, count) <= 1:
+        yield lambda jobs: map(run_job, jobs)
+    else:
+        with _in_processes(min(arguments.jobs, count), None if arguments.smoke else 1) as run:
+            yield run
+
+
+@contextlib.contextmanager
+def _in_processes(processes: int, tasks_each: int | None) -> Iterator[Run]:
+    """tasks_each: a process is left after so many, so that a long run meets nothing that another
+    one has left behind.
+    """
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(
+        processes,
+        context,
+        initializer=call_experiment,
+        initargs=("reproduce.command:begin_process",),
+        max_tasks_per_child=tasks_each,
+    ) as pool:
+
+        def run(jobs: Sequence[Job]) -> Iterator[Outcome]:
+            try:
+                yield from (
+                    done.result()
+                    for done in as_completed([pool.submit(run_job, job) for job in jobs])
+                )
+            except BrokenProcessPool as error:
+                raise UserError(
+                    "a process died (out of memory?); lower --jobs: the same command goes on"
+                ) from error
+            except BaseException as error:
+                if isinstance(error, KeyboardInterrupt):  # which a terminal tells them, too
+                    for process in list(pool._processes.values()):
+                        process.terminate()
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
+
+        yield run
+
+
+def begin_process() -> None:
+    """A process of its own: one that began with another epoch finishes it where this program is
+    killed.
+    """
+    os.environ["TTY_COMPATIBLE"] = "0"  # lines instead of progress bars
+    leave_with_parent(finish_epoch)
+
+
+@contextlib.contextmanager
+def _on_ray(address: str | None) -> Iterator[Run]:
+    """A CPU for each job. Runs are resumed where their folder is: on a file system that all
+    machines share.
+    """
+    import ray
+
+    from lightning_rl.evolution.cluster import join_cluster, leave_cluster
+
+    started_here = join_cluster(address, [ROOT / "experiments"])
+    task = ray.remote(num_cpus=1, max_retries=-1)(run_job)
+
+    def run(jobs: Sequence[Job]) -> Iterator[Outcome]:
+        waiting = [
+            task.remote(dataclasses.replace(job, logdir=job.logdir.resolve())) for job in jobs
+        ]
+        while waiting:
+            (done, *_), waiting = ray.wait(waiting)
+            yield ray.get(done)
+
+    try:
+        yield run
+    finally:
+        if started_here:
+            leave_cluster()

@@ -1,0 +1,98 @@
+"""Makes an agent of the package out of a run, for those who maintain it: its small checkpoint and
+its row in ``agents.yaml``.
+
+``python -m experiments.shipping NAME RUN_DIR [--claim ID]`` calibrates the run's checkpoint
+where its policy takes commands and is not calibrated, and plays it; a name that is there is
+replaced.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import math
+import re
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from lightning_rl.core.arguments import Parser, checked_path
+from lightning_rl.core.files import write_plain, write_text
+from lightning_rl.core.lines import say
+from lightning_rl.core.yaml_files import read_yaml
+from lightning_rl.lab.evaluate import calibrate_checkpoint, evaluate
+from lightning_rl.run.loading import acting_checkpoint, load
+from lightning_rl.run.shipped import INDEX, SHIPPED, ShippedAgent, shipped_agents
+from lightning_rl.run.state import checkpoint_at
+
+EPISODES = 200
+
+
+def ship(name: str, path: Path, claim: str | None) -> ShippedAgent:
+    """Adds the agent of a run directory, or of a checkpoint in one, to the package; its row."""
+    checkpoint = checkpoint_at(path)
+    made = f"lightning-rl reproduce {claim}" if claim else command_of(checkpoint.parent)
+    with tempfile.TemporaryDirectory() as folder:  # nothing of the run changes
+        acting = Path(folder) / f"{name}.ckpt"
+        write_plain(acting, acting_checkpoint(checkpoint))
+        method = load(acting).method
+        if method.command_limits() is not None:
+            if method.calibrated() is None:
+                calibrate_checkpoint(acting, num_workers=0)
+                method = load(acting).method
+            made += ", then lightning-rl eval --calibrate"
+        played = evaluate(method, EPISODES)[method.plays]
+        write_plain(SHIPPED / acting.name, acting_checkpoint(acting))
+    limits = method.command_limits()
+    ranges = {} if limits is None else {method.command_names[0]: limits}
+    calibration = method.calibrated()
+    if calibration is not None and calibration.limits is not None:
+        ranges["return"] = calibration.limits
+    return ShippedAgent(
+        method.implementation,
+        method.gamename,
+        method.seed,
+        round(played["return"]["mean"], 2),
+        round(float(np.std(played["returns"], ddof=1)), 2),
+        EPISODES,
+        made,
+        claim,
+        method.plays,
+        {
+            key: (math.ceil(100 * low) / 100, math.floor(100 * high) / 100)
+            for key, (low, high) in ranges.items()
+        },  # within them
+    )
+
+
+def command_of(run_dir: Path) -> str:
+    """The command that a run was started with, whatever program and folder it was started in."""
+    words = str(read_yaml(run_dir / "config.yaml")["command"]).split()[1:]
+    flags = re.sub(
+        r" ?--(exp_name|logdir|num_workers|resume)(=\S*| [^-]\S*)?",
+        "",
+        " ".join(words).removeprefix("train "),
+    )
+    return f"lightning-rl train {flags.strip()}"
+
+
+def main() -> None:
+    """The command line of the module."""
+    parser = Parser(description="make a run's policy an agent of the package")
+    parser.add_argument("name", help="of the agent, e.g. RCP-A-lunarlander")
+    parser.add_argument("path", help="run directory or checkpoint", type=checked_path)
+    parser.add_argument("--claim", help="of results/claims.yaml, whose runs it is of")
+    given: argparse.Namespace = parser.parse_args()
+    row = ship(given.name, given.path, given.claim)
+    rows = {**shipped_agents(), given.name: row}
+    content = {name: dataclasses.asdict(each) for name, each in rows.items()}
+    for each in content.values():
+        each["commands"] = {name: list(limits) for name, limits in each["commands"].items()}
+    write_text(INDEX, yaml.safe_dump(content, sort_keys=False, width=120))
+    say(f"{given.name}: {row}")
+
+
+if __name__ == "__main__":
+    main()
