@@ -27,7 +27,7 @@ ORDER = [
 ]
 LEVEL = {name: level for level, names in enumerate(ORDER) for name in names}
 ONLY_IN = {
-    "pytorch_lightning": {"rollouts", "methods", "run"},
+    "pytorch_lightning": {"rollouts", "evolution", "methods", "run"},
     "lightning_fabric": {"run", "methods"},
     "gymnasium": {"envs", "gym"},
     "ray": {"evolution", "lab"},

@@ -32,7 +32,7 @@ from lightning_rl.core.lines import say
 from lightning_rl.core.seeding import generator
 from lightning_rl.lab.protocols.results import open_results
 from lightning_rl.lab.tuning.space import spaces
-from lightning_rl.methods.proxy_search import SE, Generation, ProxySearch
+from lightning_rl.methods.proxy_search import SE, ProxySearch
 from lightning_rl.methods.reward_network import RN
 from lightning_rl.methods.synthetic_dataset import SD
 
@@ -80,8 +80,8 @@ def evolve(
     shown = {key: getattr(config, key) for key in SHOWN}
     for number in range(config.max_epochs):
         tell(f"seed {seed}, generation {number} of {config.max_epochs}")
-        started, generation = time.process_time(), Generation(number)
-        outer.run(generation)
+        started = time.process_time()
+        generation = outer.run(number)
         optimizer.step()
         scheduler.step()
         method.after_generation(number)

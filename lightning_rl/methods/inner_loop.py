@@ -36,11 +36,6 @@ from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.envs.wrapped_batch import FiniteActions
 from lightning_rl.evolution.strategies import Item, Proposal
 
-ALL_FAILED = -1e9
-"""The score where all agents of a generation failed and nobody knows the worst return: finite,
-so that a search goes on.
-"""
-
 
 class Outcome(NamedTuple):
     """The result of training and testing one agent, as plain numbers.
@@ -374,23 +369,6 @@ def task_envs(spec: EnvSpec, seeds: Sequence[int]) -> EnvBatch:
     """The real task for agents that may have diverged; discrete actions are never nan."""
     envs = make_envs(spec, seeds)
     return FiniteActions(envs) if spec.continuous else envs
-
-
-def worst_for_failed(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Agents that failed on a task without a known ``min_return`` get the lowest fitness and return
-    of the others.
-
-    If all failed, they get ``ALL_FAILED``, as in the paper's code: no score of a task is lower.
-    """
-    others = [outcome for outcome in outcomes if not math.isnan(outcome.fitness)]
-    if len(others) == len(outcomes):
-        return others
-    fitness = min((outcome.fitness for outcome in others), default=ALL_FAILED)
-    test_return = min((outcome.test_return for outcome in others), default=ALL_FAILED)
-    return [
-        o._replace(fitness=fitness, test_return=test_return) if math.isnan(o.fitness) else o
-        for o in outcomes
-    ]
 
 
 def outcome_scalars(outcomes: Sequence[Outcome]) -> dict[str, float]:

@@ -13,17 +13,14 @@ weights; everything is seeded.
 from __future__ import annotations
 
 import dataclasses
-import functools
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
 import torch
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 from pydantic.dataclasses import dataclass as config_dataclass
-from pytorch_lightning import Callback, LightningModule, Trainer
+from pytorch_lightning import Callback, Trainer
 from torch import Tensor
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
@@ -35,9 +32,10 @@ from lightning_rl.core.schema import STRICT, Agents, Episodes, HiddenSizes, Meth
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.proxies import Proxy, SyntheticProxy, proxy_path, read_proxy, save_proxy
 from lightning_rl.envs.spec import EnvSpec, env_spec
+from lightning_rl.evolution.callback import Evolution, Generation, worst_for_failed
 from lightning_rl.evolution.cluster import EXECUTORS
 from lightning_rl.evolution.executors import Evaluate, Executor, SerialExecutor
-from lightning_rl.evolution.strategies import STRATEGIES, Item, Strategy, StrategyConfig
+from lightning_rl.evolution.strategies import STRATEGIES, StrategyConfig
 from lightning_rl.methods.base import Method
 from lightning_rl.methods.inner_loop import (
     InnerLoop,
@@ -45,7 +43,6 @@ from lightning_rl.methods.inner_loop import (
     agent_configs,
     outcome_scalars,
     unread_of_agents,
-    worst_for_failed,
 )
 from lightning_rl.methods.registry import register_method
 from lightning_rl.nets.members import ActivationName
@@ -222,36 +219,15 @@ class SEConfig(AgentSearchConfig):
 # What is trained on
 
 
-@dataclass
-class Generation:
-    """One generation of a search. The data module gives its number, ``Evolution`` fills in the
-    rest.
-
-    Attributes:
-        number: 0, 1, ..
-        items, outcomes: what was evaluated, and what each evaluation gave.
-        fitness: mean fitness of the unperturbed mean's agents.
-        is_best: whether the mean is now the strategy's ``best``.
-    """
-
-    number: int
-    items: Sequence[Item] = ()
-    outcomes: Sequence[Any] = ()
-    fitness: float = math.nan
-    is_best: bool = False
-
-
 class ProxyRollouts(Rollouts):
-    """Data of a method whose result is a proxy: of a search, a generation each epoch, still to
-    be evaluated by ``Evolution``.
+    """Data of a method whose result is a proxy: of a search, the generation that ``Evolution``
+    has made as the epoch began.
     """
 
-    method: ProxyMethod
+    method: Any
 
     def next_batch(self) -> Any:
-        return Generation(
-            int(self.method.num_updates)
-        )  # also of another Trainer, whose epochs begin at 0
+        return self.method.generation
 
     def evaluate(self) -> dict[str, list[Outcome]]:
         """Fresh agents, other ones than those of a search, on the proxy; no generation sees
@@ -262,12 +238,10 @@ class ProxyRollouts(Rollouts):
             derive_seed(method.seed, "evaluation", method.current_epoch, n) for n in range(count)
         ]
         loop = dataclasses.replace(method.inner_loop, test_episodes=method.cfg.eval_episodes)
+        params = method.proxy_params().expand(count, -1)
         with torch.inference_mode(False), torch.enable_grad():
-            return {
-                "eval": worst_for_failed(
-                    loop.evaluate(method.proxy_params().expand(count, -1), seeds, range(count))
-                )
-            }
+            outcomes = loop.evaluate(params, seeds, range(count))
+        return {"eval": worst_for_failed(outcomes)}
 
 
 # What is learned
@@ -280,7 +254,8 @@ class ProxyMethod(Method):
     checkpoints do not hold it.
     """
 
-    reloadable, auto_gpu = False, False
+    reloadable = False
+    auto_gpu = False
     plays = "greedy"  # as agents are tested during the search
     precisions = ("32-true",)
     inner_loop: InnerLoop
@@ -312,21 +287,18 @@ class ProxyMethod(Method):
 
     def validation_step(self, evaluated: Mapping[str, list[Any]], batch_idx: int) -> None:
         """Test returns of fresh agents on the proxy."""
-        for prefix, outcomes in evaluated.items():
-            returns = torch.tensor(
-                [outcome.test_return for outcome in outcomes], dtype=torch.float64
-            )
-            values = {
-                "mean": returns.mean(),
-                "std": returns.std(correction=0),
-                "min": returns.min(),
-                "max": returns.max(),
+        outcomes = evaluated["eval"]
+        returns = torch.tensor([outcome.test_return for outcome in outcomes], dtype=torch.float64)
+        self.eval_env_steps += sum(outcome.test_steps for outcome in outcomes)
+        self.report("eval/return_mean", float(returns.mean()), len(outcomes))
+        self.log_scalars(
+            {
+                "eval/return_mean": float(returns.mean()),
+                "eval/return_std": float(returns.std(correction=0)),
+                "eval/return_min": float(returns.min()),
+                "eval/return_max": float(returns.max()),
             }
-            self.eval_env_steps += sum(outcome.test_steps for outcome in outcomes)
-            self.report(f"{prefix}/return_mean", float(returns.mean()), len(outcomes))
-            self.log_scalars(
-                {f"{prefix}/return_{key}": float(value) for key, value in values.items()}
-            )
+        )
 
     def prepare_evaluation(self) -> None:
         """Trains an agent with the config's own values on the proxy and takes its policy, and
@@ -335,65 +307,16 @@ class ProxyMethod(Method):
         from lightning_rl.methods.agents import member_policy  # not needed to search
 
         loop = dataclasses.replace(self.inner_loop, vary=False)
-        trained = loop.train(
-            0, self.proxy_params().unsqueeze(0), [derive_seed(self.seed, "final agent")]
-        )
+        seed = derive_seed(self.seed, "final agent")
+        trained = loop.train(0, self.proxy_params().unsqueeze(0), [seed])
         if trained.test_returns.isnan().any():
             raise UserError(
                 "the agent that was trained on the proxy diverged; lightning-rl proxies transfer "
                 "trains others"
             )
         self.spec = loop.task(0)
-        vars(self)["policy"] = member_policy(
-            trained.agent, 0, self.spec
-        )  # not as a part, which checkpoints would hold
-
-
-class Evolution(Callback):
-    """Drives the outer loop of an evolution strategy.
-
-    Before each training step it asks the strategy what to evaluate, evaluates it, tells the
-    strategy the fitness of each evaluation (which writes the gradient that the training step
-    follows), and fills in the batch, a ``Generation``. Everything is a function of the run's seed
-    and the generation, so a resumed run goes on exactly.
-
-    Args:
-        strategy: gives candidates, and the gradient for their fitness.
-        evaluate: gives an outcome with a ``fitness``, which is to be maximised, for each item.
-        executor: where items are evaluated; it is closed at the end.
-    """
-
-    def __init__(self, strategy: Strategy, evaluate: Evaluate, executor: Executor):
-        self.strategy, self.evaluate, self.executor = strategy, evaluate, executor
-
-    def on_train_batch_start(
-        self, trainer: Trainer, pl_module: LightningModule, batch: Generation, batch_idx: int
-    ) -> None:
-        self.run(batch)
-
-    def run(self, generation: Generation) -> None:
-        """Asks, evaluates and tells; fills in the generation."""
-        strategy, number = self.strategy, generation.number
-        proposal, generation.items = strategy.ask(number)
-        device, evaluate = self.strategy.mean.device, self.evaluate
-        if device.type != "cpu":
-            evaluate = functools.partial(cast(Any, evaluate), device=str(device))
-        generation.outcomes = worst_for_failed(
-            self.executor.map(evaluate, proposal, generation.items)
-        )
-        fitness = torch.tensor(
-            [outcome.fitness for outcome in generation.outcomes], dtype=torch.float64
-        )
-        generation.fitness = strategy.tell(number, fitness)
-        generation.is_best = strategy.improved
-
-    def on_exception(
-        self, trainer: Trainer, pl_module: LightningModule, exception: BaseException
-    ) -> None:
-        self.executor.close()
-
-    def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        self.executor.close()
+        # not as a part, which checkpoints would hold
+        vars(self)["policy"] = member_policy(trained.agent, 0, self.spec)
 
 
 class SaveProxy(Callback):
@@ -430,13 +353,14 @@ class ProxySearch(ProxyMethod):
     """Evolves a proxy: ``Trainer(...).fit(method, datamodule=method.rollouts(num_workers=2))``.
 
     ``strategy`` holds the proxy's parameters and what the search remembers. The method brings two
-    callbacks of its own (``configure_callbacks``): ``Evolution`` drives the outer loop, it
-    evaluates a generation before each training step and estimates the gradient that the step
-    follows; ``SaveProxy`` writes ``proxy.pt`` into the Trainer's ``default_root_dir``.
+    callbacks of its own (``configure_callbacks``): ``Evolution`` drives the outer loop, as an epoch
+    starts it evaluates a generation and estimates the gradient that the training step follows;
+    ``SaveProxy`` writes ``proxy.pt`` into the Trainer's ``default_root_dir``.
     """
 
     Config: ClassVar[type[ProxySearchConfig]]
     has_population = True
+    generation: Generation  # the newest, which ``Evolution`` has made
 
     def __init__(self, gamename: str, **options: Any):
         super().__init__(gamename, **options)
@@ -444,36 +368,30 @@ class ProxySearch(ProxyMethod):
         self.inner_loop = cfg.loop(self.spec)
         self.evaluate: Evaluate = self.inner_loop
         if cfg.test_horizon is not None:
-            from lightning_rl.methods.curriculum import (
-                growing_horizon,
-            )  # which other searches do not need
+            from lightning_rl.methods.curriculum import growing_horizon  # others do not need it
 
             self.evaluate = growing_horizon(self.inner_loop, cfg)
-        self.strategy = STRATEGIES[cfg.strategy](
-            self._start(), self.inner_loop.proxy.net.evolved(), cfg, self.seed
-        )
+        evolved = self.inner_loop.proxy.net.evolved()
+        self.strategy = STRATEGIES[cfg.strategy](self._start(), evolved, cfg, self.seed)
         self.executor: Executor | None = None  # of a command line's --executor
         self.num_workers = 0
 
     def _start(self) -> Tensor:
         """Where the search begins ``[D]``: at random, or at the proxy that the config names."""
-        proxy = self.inner_loop.proxy
-        if self.cfg.start is None:
-            return proxy.net.init(
-                [torch.Generator().manual_seed(derive_seed(self.seed, "proxy start"))]
-            )[0]
-        other, params, _ = read_proxy(proxy_path(self.cfg.start), self.spec.gamename)
+        proxy, start = self.inner_loop.proxy, self.cfg.start
+        if start is None:
+            seed = derive_seed(self.seed, "proxy start")
+            return proxy.net.init([torch.Generator().manual_seed(seed)])[0]
+        other, params, _ = read_proxy(proxy_path(start), self.spec.gamename)
         if other.net != proxy.net:
             raise UserError(
-                f"key 'start': '{self.cfg.start}' is {other.net}, not {proxy.net} as this run's; "
-                "set its keys alike"
+                f"key 'start': '{start}' is {other.net}, not {proxy.net} as this run's; set its "
+                "keys alike"
             )
-        if (
-            getattr(other, "done", None) == "classifier"
-        ):  # log-odds are no signal that is compared with a half
+        if getattr(other, "done", None) == "classifier":  # log-odds, where a half is compared with
             raise UserError(
-                f"key 'start': '{self.cfg.start}' is a model of MBRL, which tells ends otherwise; "
-                "use a proxy of SE"
+                f"key 'start': '{start}' is a model of MBRL, which tells ends otherwise; use a "
+                "proxy of SE"
             )
         return params
 
@@ -498,10 +416,19 @@ class ProxySearch(ProxyMethod):
         return [self.outer_loop(), *super().configure_callbacks()]
 
     def outer_loop(self) -> Evolution:
-        """What evaluates generations, as this method's config says."""
-        return Evolution(
-            self.strategy, self.evaluate, self.executor or SerialExecutor(self.num_workers)
-        )
+        """What makes generations, as this method's config says."""
+        executor = self.executor or SerialExecutor(self.num_workers)
+        return Evolution(self.strategy, self.evaluate, executor)
+
+    def on_fit_start(self) -> None:
+        super().on_fit_start()
+        if not any(
+            isinstance(callback, Evolution) for callback in cast(Any, self.trainer).callbacks
+        ):
+            raise UserError(
+                "configure_callbacks(): Evolution evaluates generations; give "
+                "[*super().configure_callbacks(), ...]"
+            )
 
     def make_optimizers(self) -> list[torch.optim.Optimizer]:
         return [self.strategy.optimizer()]
@@ -518,16 +445,12 @@ class ProxySearch(ProxyMethod):
     def train_epoch(self, generation: Generation) -> None:
         """Follows the gradient that was estimated from a generation's outcomes, and logs these."""
         (optimizer,) = self.optimizers()
-        before, outcomes = self.strategy.mean.detach().clone(), generation.outcomes
-        if not outcomes:
-            raise UserError(
-                "configure_callbacks(): Evolution evaluates generations; give "
-                "[*super().configure_callbacks(), ...]"
-            )
+        before = self.strategy.mean.detach().clone()
         optimizer.step()
         step_norm = float((self.strategy.mean.detach() - before).norm())
         self.check_finite("the proxy's parameters", step_norm)
         self.score, self.improved = generation.fitness, generation.is_best
+        outcomes = generation.outcomes
         train_steps = sum(outcome.train_steps for outcome in outcomes)
         self.env_steps += train_steps
         self.eval_env_steps += sum(outcome.test_steps for outcome in outcomes)
@@ -556,16 +479,12 @@ class ProxySearch(ProxyMethod):
         """Whether agents of the unperturbed proxy pass the solved return of the real task on
         average, in whole episodes.
         """
-        returns = [
-            o.test_return
-            for item, o in zip(generation.items, generation.outcomes, strict=True)
-            if item.sign == 0
-        ]
-        threshold, whole = (
-            self.inner_loop.solved_return,
-            generation.number >= (self.cfg.test_horizon or [0, 0])[1],
-        )
-        return whole and threshold is not None and sum(returns) / len(returns) > threshold
+        threshold, horizon = self.inner_loop.solved_return, self.cfg.test_horizon
+        if threshold is None or (horizon is not None and generation.number < horizon[1]):
+            return False
+        evaluated = zip(generation.items, generation.outcomes, strict=True)
+        returns = [outcome.test_return for item, outcome in evaluated if item.sign == 0]
+        return sum(returns) / len(returns) > threshold
 
 
 @register_method("SE")
@@ -578,10 +497,8 @@ class SE(ProxySearch):
         """Agents solve a task, not the perfect learners and clones who judge the generations
         before theirs.
         """
-        return (
-            generation.number >= self.cfg.perfect_generations + self.cfg.clone_generations
-            and super().solves(generation)
-        )
+        first = self.cfg.perfect_generations + self.cfg.clone_generations
+        return generation.number >= first and super().solves(generation)
 
     def after_generation(self, number: int) -> None:
         if number + 1 == self.cfg.perfect_generations:

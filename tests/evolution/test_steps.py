@@ -12,9 +12,9 @@ import torch
 from cmaes import CMA
 
 from lightning_rl.core.seeding import derive_seed, generator
+from lightning_rl.evolution.callback import Evolution
 from lightning_rl.evolution.executors import SerialExecutor
 from lightning_rl.evolution.strategies import STRATEGIES, Item, StrategyConfig
-from lightning_rl.methods.proxy_search import Evolution, Generation
 
 CONFIG = StrategyConfig(
     strategy="published",
@@ -216,10 +216,11 @@ def evaluate(proposal, items):
 
 
 def test_the_callback_evaluates_a_generation_and_leaves_the_gradient():
-    """The noise of generation 2 has fallen twice; the module is not needed."""
+    """The noise of generation 2 has fallen twice; of the module only its number is needed."""
     strategy = make("published", population=2, center_agents=1, noise_decay=0.8)
-    generation, optimizer = Generation(2), strategy.optimizer()
-    Evolution(strategy, evaluate, SerialExecutor()).on_train_batch_start(None, None, generation, 0)
+    optimizer, method = strategy.optimizer(), SimpleNamespace(num_updates=2)
+    Evolution(strategy, evaluate, SerialExecutor()).on_train_epoch_start(None, method)
+    generation = method.generation
     torch.testing.assert_close(generation.outcomes[1].row, START + 0.1 * 0.8**2 * noise_of(2, 2)[0])
     assert generation.items == strategy.ask(2)[1]
     assert generation.fitness == pytest.approx(-(1 + 1 + 0.25 + 49))
@@ -250,9 +251,7 @@ def test_a_generation_that_is_no_better_is_not_the_best():
         lambda proposal, items: [SimpleNamespace(fitness=next(score)) for _ in items],
         SerialExecutor(),
     )
-    generations = [Generation(number) for number in range(2)]
-    for generation in generations:
-        loop.run(generation)
+    generations = [loop.run(number) for number in range(2)]
     assert [generation.is_best for generation in generations] == [True, False]
     assert [generation.fitness for generation in generations] == [5.0, 4.0]
 

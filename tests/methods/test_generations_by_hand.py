@@ -18,9 +18,10 @@ from lightning_rl.envs.classic import CartPole
 from lightning_rl.envs.proxies import read_proxy
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.envs.synthetic import SyntheticNet
+from lightning_rl.evolution.callback import Generation
 from lightning_rl.methods.agents import AgentMethod, rollout_scalars
 from lightning_rl.methods.inner_loop import Outcome, outcome_scalars
-from lightning_rl.methods.proxy_search import Generation, SaveProxy
+from lightning_rl.methods.proxy_search import SaveProxy
 from lightning_rl.methods.registry import implementation
 from lightning_rl.methods.stacked import StackedMethod, scores_of
 from lightning_rl.methods.supervised_model import Data, collect
@@ -194,7 +195,7 @@ def test_who_learns_nothing_ends_no_search():
     )
     judged = generation(method, RESULTS)
     assert not method.solves(judged)
-    assert method.solves(dataclasses.replace(judged, number=4))
+    assert method.solves(judged._replace(number=4))
 
 
 def test_an_evaluation_sums_up_fresh_agents():

@@ -17,6 +17,7 @@ from lightning_rl.envs.one_step import REWARD_STD
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.envs.wrapped_batch import FiniteActions
+from lightning_rl.evolution.callback import worst_for_failed
 from lightning_rl.evolution.strategies import GaussianProposal, Item
 from lightning_rl.evolution.variants import SNES
 from lightning_rl.methods.inner_loop import (
@@ -25,7 +26,6 @@ from lightning_rl.methods.inner_loop import (
     InnerLoop,
     area_under_curve,
     steps_to_threshold,
-    worst_for_failed,
 )
 from lightning_rl.methods.perfect_learners import (
     CLONE,

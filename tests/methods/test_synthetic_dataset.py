@@ -14,7 +14,6 @@ from lightning_rl.cli import main
 from lightning_rl.envs.proxies import DatasetProxy, read_proxy, save_proxy
 from lightning_rl.envs.synthetic_dataset import DatasetEnv, Pairs
 from lightning_rl.functional.distributions import distribution_for
-from lightning_rl.methods.proxy_search import Generation
 from lightning_rl.methods.synthetic_dataset import SD, cloning_loop
 
 CARTPOLE = SimpleNamespace(obs_size=4, action_size=2, continuous=False)
@@ -144,8 +143,7 @@ def test_evolution_finds_pairs_that_teach_cartpole():
     outer, (_, optimizer) = method.outer_loop(), method.configure_optimizers()[0]
     fitness: list[float] = []
     while len(fitness) < 14 and max(fitness, default=0.0) < 400:
-        generation = Generation(len(fitness))
-        outer.run(generation)
+        generation = outer.run(len(fitness))
         optimizer.step()
         fitness.append(generation.fitness)
     assert fitness[0] < 100

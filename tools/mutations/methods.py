@@ -32,7 +32,7 @@ MUTATIONS = [
     ),
     *area(
         "methods/proxy_search.py", "methods/test_curriculum.py",
-        ("(self.cfg.test_horizon or [0, 0])[1]", "0"),
+        ("generation.number < horizon[1]", "False"),
         ("self.evaluate = growing_horizon(self.inner_loop, cfg)", "self.inner_loop = growing_horizon(self.inner_loop, cfg).loop"),
     ),
     *area(
@@ -72,9 +72,10 @@ MUTATIONS = [
         ("strategy.scale_noise(noise)", "pass"),
     ),
     *area(
-        "methods/proxy_search.py", "evolution/test_steps.py",
-        ("strategy, number = self.strategy, generation.number", "strategy, number = self.strategy, 0"),
-        ("generation.is_best = strategy.improved", "generation.is_best = True"),
+        "evolution/callback.py", "evolution/test_steps.py",
+        ("self.strategy.ask(number)", "self.strategy.ask(0)"),
+        ("self.strategy.tell(number, scores)", "self.strategy.tell(0, scores)"),
+        ("fitness, self.strategy.improved)", "fitness, True)"),
     ),
     *area(
         "methods/upside_down.py", "methods/test_reward_conditioned_updates.py",
@@ -294,14 +295,14 @@ MUTATIONS = [
         ('"num_seeds": Optional(Count(2, SEEDS))', '"num_seedz": None'),
     ),
     *area(
-        "methods/proxy_search.py", "test_lightning.py",
+        "evolution/callback.py", "test_lightning.py",
         (('    ) -> None:\n'
 '        self.executor.close()'), ('    ) -> None:\n'
 '        pass')),
     ),
     *area(
-        "methods/proxy_search.py", "test_lightning.py::test_what_went_on_with_another_trainer_is_resumed",
-        ('int(self.method.num_updates)', 'self.method.current_epoch'),
+        "evolution/callback.py", "test_lightning.py::test_what_went_on_with_another_trainer_is_resumed",
+        ('int(pl_module.num_updates)', 'pl_module.current_epoch'),
     ),
     *area(
         "methods/proxy_search.py", "test_lightning.py::test_steps_and_noise_of_a_search_go_on_falling_with_another_trainer",

@@ -21,9 +21,10 @@ from lightning_rl.core.console import counting
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.seeding import derive_seed, generator
 from lightning_rl.envs.proxies import Proxy
+from lightning_rl.evolution.callback import ALL_FAILED
 from lightning_rl.lab.protocols.models import PROXY_KEY, Model, best_of_each, find_models
 from lightning_rl.lab.protocols.results import open_results, print_summary
-from lightning_rl.methods.inner_loop import ALL_FAILED, OWN_RUN, InnerLoop, Trained, agent_configs
+from lightning_rl.methods.inner_loop import OWN_RUN, InnerLoop, Trained, agent_configs
 
 STACK = 64
 """Agents that train together at most: after each stack its rows are written."""
