@@ -46,7 +46,7 @@ class AgentConfig(MethodConfig):
     steps_per_epoch: PositiveInt
     train_episodes: PositiveInt
     action_repeat: PositiveInt
-    simulator: Literal["serial", "processes", "envpool"]
+    simulator: Literal["serial", "processes"]
     gamma: Share
     learning_rate: PositiveFloat
     stop_rule: Literal["none", "solved", "plateau"]

@@ -8,9 +8,9 @@ from typing import Any
 
 from lightning_rl.envs.batch import EnvBatch, FuncBatch
 from lightning_rl.envs.buttongrid import ButtonGrid
-from lightning_rl.envs.checked_func import own_env
-from lightning_rl.envs.classic import Acrobot, CartPole, MountainCarContinuous, Pendulum
-from lightning_rl.envs.envpool import EnvPoolBatch
+from lightning_rl.envs.cartpole import CartPole
+from lightning_rl.envs.checked import CheckedFunc
+from lightning_rl.envs.classic import Acrobot, MountainCarContinuous, Pendulum
 from lightning_rl.envs.func_env import FuncEnv, FuncGymEnv, is_func_env
 from lightning_rl.envs.grids import GRID_WORLDS, Bandit
 from lightning_rl.envs.gym_batch import GymBatch
@@ -38,16 +38,17 @@ def func_env(spec: EnvSpec) -> FuncEnv | None:
     """The environment of ``spec`` in batched torch; None if there is no such form, and for
     ``sparse`` rewards.
     """
-    make: Any = (
-        functools.partial(own_env, spec) if is_func_env(spec.env) else FUNC_ENVS.get(spec.family)
-    )
-    return None if make is None or spec.sparse else make(**dict(spec.kwargs))
+    own = is_func_env(spec.env)
+    make: Any = spec.env if own else FUNC_ENVS.get(spec.family)
+    if make is None or spec.sparse:
+        return None
+    env = make(**dict(spec.kwargs))
+    return CheckedFunc(env, spec.gamename) if own else env
 
 
 SIMULATORS: dict[str, Callable[[EnvSpec, Sequence[int]], EnvBatch]] = {
     "serial": GymBatch,
     "processes": functools.partial(GymBatch, processes=True),
-    "envpool": EnvPoolBatch,
 }
 """Ways to play a task that is not in batched torch; ``processes`` plays the same as ``serial``."""
 

@@ -1,8 +1,5 @@
-"""The one place that calls the code of a Gymnasium environment: errors in that code are reported
-with file and line.
-
-A step that does not return for long is reported, too; it is not interrupted, as it may just be
-slow.
+"""The one place that calls the code of a user's environment, Gymnasium's or a ``FuncEnv``: mistakes
+in it are reported with file and line.
 """
 
 from __future__ import annotations
@@ -10,30 +7,26 @@ from __future__ import annotations
 import inspect
 import math
 import os
-import sys
-import threading
-import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 from typing import Any, SupportsFloat
 
 import gymnasium
 import numpy as np
+import torch
+from torch import Tensor
 
 from lightning_rl.core.checks import episode_seed, one_number, reset_options
+from lightning_rl.core.contents import describe
 from lightning_rl.core.errors import RolloutError
 from lightning_rl.core.limits import shorten, shown
-from lightning_rl.core.lines import say
 from lightning_rl.core.types import Array
+from lightning_rl.envs.func_env import FuncEnv, State, Step
 from lightning_rl.envs.spaces import flat_space, flattened, is_numbers, is_vector
 
-_STEP = "(obs, reward, terminated, truncated, info)"
-_PATIENCE_S = 20.0
 _TRUTHS = (bool, np.bool_)
 _LARGEST, _SHORT = float(np.finfo(np.float32).max), 64
-_PRECISION = f" of at most {_LARGEST:.2g} (single precision)"
 _REWARD = 1e15  # the square of what a thousand of them sum up to is finite in single precision
 REWARDS = f"a finite number of at most {_REWARD:g}"
 """What a reward may be, for messages."""
@@ -70,37 +63,25 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordCo
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         self.seed, self.length = episode_seed(seed), 0
-        options = reset_options(options)
-        WATCH.enter(self)
-        try:
-            outcome: Any = self.env.reset(seed=self.seed, options=options)
-        except (Exception, SystemExit) as error:
-            raise self._raised("reset", error) from error
-        finally:
-            WATCH.env = None
+        outcome = self._call("reset", seed=self.seed, options=reset_options(options))
         if not (isinstance(outcome, tuple) and len(outcome) == 2 and isinstance(outcome[1], dict)):
             raise self._wrong("reset", f"returned {_form(outcome)}, expected (obs, info)")
         return self._observation("reset", outcome[0]), outcome[1]
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        WATCH.env = self
-        try:
-            outcome: Any = self.env.step(action)
-        except (Exception, SystemExit) as error:
-            raise self._raised("step", error) from error
-        finally:
-            WATCH.env = None
+        outcome = self._call("step", action)
         try:
             obs, reward, terminated, truncated, info = outcome
             right = (
                 self._space is None
                 and obs.shape == self._shape
-                and math.isfinite(reward)
+                and abs(reward) <= _REWARD
                 and type(info) is dict
-            )
-            right = right and type(terminated) in _TRUTHS and type(truncated) in _TRUTHS
-            right = (
-                right and abs(reward) <= _REWARD and obs.dtype.kind in "biuf" and _all_finite(obs)
+                and type(terminated) in _TRUTHS
+                and type(truncated) in _TRUTHS
+                and obs.dtype.kind in "biuf"
+                and math.isfinite(reward)
+                and _all_finite(obs)
             )
         except (AttributeError, OverflowError, TypeError, ValueError):
             right = False
@@ -110,10 +91,7 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordCo
         return obs, reward, terminated, truncated or self.length >= self.horizon, info
 
     def render(self) -> Any:
-        try:
-            frame: Any = self.env.render()
-        except (Exception, SystemExit) as error:
-            raise self._raised("render", error) from error
+        frame = self._call("render")
         if self.render_mode == "rgb_array" and not _is_picture(frame):
             raise self._wrong(
                 "render",
@@ -122,53 +100,46 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordCo
         return frame
 
     def close(self) -> None:
+        self._call("close")
+
+    def _call(self, call: str, *args: Any, **kwargs: Any) -> Any:
         try:
-            self.env.close()
+            return getattr(self.env, call)(*args, **kwargs)
         except (Exception, SystemExit) as error:
-            raise self._raised("close", error) from error
+            raise raised(error, call, type(self.env.unwrapped), self._when()) from error
 
     def _judged(self, outcome: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """A step's answer that is unusual, e.g. a list as the observation; RolloutError where it
         is wrong.
         """
         if not isinstance(outcome, tuple) or len(outcome) != 5:
-            raise self._wrong("step", f"returned {_form(outcome)}, expected {_STEP}")
+            expected = "(obs, reward, terminated, truncated, info)"
+            raise self._wrong("step", f"returned {_form(outcome)}, expected {expected}")
         obs, reward, terminated, truncated, info = outcome
-        if (number := reward_number(reward)) is None:
+        number = reward_number(reward)
+        if number is None:
             raise self._wrong("step", f"gave the reward {shown(reward)}, expected {REWARDS}")
         if not isinstance(info, dict):
             raise self._wrong("step", f"gave the info {shown(info)}, expected a dict")
-        ends = [
-            self._truth(name, end)
-            for name, end in (("terminated", terminated), ("truncated", truncated))
-        ]
-        return self._observation("step", obs), number, ends[0], ends[1], info
+        terminated = self._truth("terminated", terminated)
+        truncated = self._truth("truncated", truncated)
+        return self._observation("step", obs), number, terminated, truncated, info
 
     def _truth(self, name: str, end: Any) -> bool:
         """True or False, also as 1 or 0, or as an array of one."""
-        try:
-            found = np.asarray(end)
-        except ValueError:  # lists of different lengths
-            found = np.asarray(None)
-        if found.size != 1 or found.dtype.kind not in "biuf" or found.item() not in (0, 1):
+        number = one_number(end)
+        if number not in (0, 1):
             raise self._wrong("step", f"gave {name} {shown(end)}, expected True or False")
-        return bool(found.item())
+        return bool(number)
 
-    def _observation(self, call: str, obs: Any) -> Any:
-        if self._space is not None:
-            try:
-                flat = flattened(self._space, obs)
-            except ValueError:
-                raise self._wrong(
-                    call, f"gave the observation {shown(obs)}, which is not in {shown(self._space)}"
-                ) from None
-            return self._finite(call, flat, obs)
+    def _observation(self, call: str, obs: Any) -> Array:
+        """An observation as a vector; RolloutError where it is none of the space, or not finite."""
         try:
-            found = np.asarray(obs)
-        except ValueError:  # lists of different lengths
-            raise self._wrong(
-                call, f"gave the observation {shown(obs)}, which is no array"
-            ) from None
+            found = np.asarray(obs) if self._space is None else flattened(self._space, obs)
+        except ValueError:  # also of lists of different lengths
+            lacks = "is no array" if self._space is None else f"is not in {shown(self._space)}"
+            what = f"gave the observation {shown(obs)}, which {lacks}"
+            raise self._wrong(call, what) from None
         if not is_numbers(found, self._shape):
             numbers = "" if found.dtype.kind in "biuf" else f" of {found.dtype}"
             raise self._wrong(
@@ -176,43 +147,115 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordCo
                 f"gave an observation of shape {found.shape}{numbers}, its space says "
                 f"{self._shape} numbers",
             )
-        return self._finite(call, found, obs)
-
-    def _finite(self, call: str, numbers: Array, obs: Any) -> Array:
-        if not _all_finite(numbers):
+        if not _all_finite(found):
             raise self._wrong(
-                call, f"gave the observation {shown(obs)}, expected finite numbers{_PRECISION}"
+                call,
+                f"gave the observation {shown(obs)}, expected finite numbers of at most "
+                f"{_LARGEST:.2g} (single precision)",
             )
-        return numbers
+        return found
 
     def _wrong(self, call: str, what: str) -> RolloutError:
-        return RolloutError(
-            f"{call}() {what} -- from {self._where(definition(type(self.env.unwrapped), call))}"
-        )
+        return wrong(what, call, type(self.env.unwrapped), self._when())
 
-    def _raised(self, call: str, error: BaseException) -> RolloutError:
-        place = self._own_place(frames_of(error), call)
-        return RolloutError(f"{described(error)} -- raised in {call}() of {self._where(place)}")
+    def _when(self) -> str:
+        return f"gamename {self.gamename}, seed {self.seed}, step {self.length}"
 
-    def _own_place(self, frames: Sequence[Place], call: str) -> Place:
-        defined = definition(type(self.env.unwrapped), call)
-        return own_place(frames, defined[0]) or defined
 
-    def _where(self, place: Place) -> str:
-        name, (file, line) = type(self.env.unwrapped).__name__, place
-        return (
-            f"{name} at {file}:{line} (gamename {self.gamename}, seed {self.seed}, step "
-            f"{self.length})"
-        )
+class CheckedFunc(FuncEnv):
+    """A user's ``FuncEnv``.
 
-    def stuck(self, frame: FrameType | None, seconds: float) -> str:
-        """The line about a call that has not returned for so long; frame: where it is."""
-        frames = [(each.f_code.co_filename, line) for each, line in traceback.walk_stack(frame)]
-        place = self._own_place(frames[::-1], "step")
-        return (
-            f"no answer for {seconds:.0f} s from {self._where(place)}: waiting for it; Ctrl-C "
-            "twice leaves"
-        )
+    RolloutError where it raises, or returns what ``FuncEnv`` does not allow: another shape or
+    dtype, numbers that are not finite, observations other than 0 and 1 although ``binary_obs``. On
+    a GPU only shapes and dtypes are checked: reading numbers would wait for the device.
+    """
+
+    def __init__(self, env: FuncEnv, gamename: str):
+        self.env, self.gamename = env, gamename
+        for name in FuncEnv.__annotations__:
+            setattr(self, name, getattr(env, name))
+
+    def reset(self, noise: Tensor) -> State:
+        state = self._call("reset", noise)
+        batch = noise.shape[:-1]
+        if not isinstance(state, Tensor) or state.shape[:-1] != batch or state.dim() == 0:
+            raise self._wrong("reset", "states", state, [*batch, "S"])
+        return state
+
+    def observe(self, state: State) -> Tensor:
+        obs: Tensor = self._call("observe", state)
+        self._check_obs("observe", obs, state.shape[:-1])
+        return obs
+
+    def step(self, state: State, action: Tensor, noise: Tensor) -> Step:
+        step = self._call("step", state, action, noise)
+        if not isinstance(step, Step):
+            raise self._wrong("step", "an answer", step, "a Step of lightning_rl.envs.func_env")
+        batch = state.shape[:-1]
+        self._check("step", "states", step.state, state.shape, state.dtype)
+        self._check_obs("step", step.obs, batch)
+        self._check("step", "rewards", step.reward, batch, torch.float32)
+        self._check("step", "terminated", step.terminated, batch, torch.bool)
+        if step.continuation is not None:
+            self._check("step", "continuation", step.continuation, batch, torch.float32)
+        return step
+
+    def fault(self, state: State, obs: Tensor) -> str | None:
+        return self.env.fault(state, obs)
+
+    def draw(self, obs: Tensor) -> Array:
+        return self.env.draw(obs)
+
+    def keep(self, rows: Tensor) -> FuncEnv:
+        return CheckedFunc(self.env.keep(rows), self.gamename)
+
+    def to(self, device: torch.device) -> FuncEnv:
+        return CheckedFunc(self.env.to(device), self.gamename)
+
+    def _call(self, call: str, *inputs: Tensor) -> Any:
+        try:
+            return getattr(self.env, call)(*inputs)
+        except (Exception, SystemExit) as error:
+            raise raised(error, call, type(self.env), f"gamename {self.gamename}") from error
+
+    def _check_obs(self, call: str, obs: Any, batch: Sequence[int]) -> None:
+        self._check(call, "observations", obs, (*batch, self.obs_size), torch.float32)
+        if not self.binary_obs or obs.device.type != "cpu":
+            return
+        bits = (obs == 0) | (obs == 1)
+        if not bool(bits.all()):
+            expected = "bits, as its binary_obs says: 0 and 1"
+            raise self._wrong(call, "an observation with", obs[~bits][0].item(), expected)
+
+    def _check(
+        self, call: str, what: str, found: Any, shape: Sequence[int], dtype: torch.dtype
+    ) -> None:
+        if not isinstance(found, Tensor) or found.shape != shape or found.dtype != dtype:
+            expected = f"{str(dtype).removeprefix('torch.')} {list(shape)}"
+            raise self._wrong(call, what, found, expected)
+        if not found.is_floating_point() or found.device.type != "cpu":
+            return
+        # a sum takes half the time
+        if not math.isfinite(float(found.sum())) and not bool(found.isfinite().all()):
+            raise self._wrong(call, what, found[~found.isfinite()][0].item(), "finite numbers")
+
+    def _wrong(self, call: str, what: str, found: Any, expected: object) -> RolloutError:
+        said = f"gave {what} {describe(found)}, expected {expected}"
+        return wrong(said, call, type(self.env), f"gamename {self.gamename}")
+
+
+def wrong(what: str, call: str, kind: type, when: str) -> RolloutError:
+    """What a method of a user's class did wrong, with its place."""
+    file, line = definition(kind, call)
+    return RolloutError(f"{call}() {what} -- from {kind.__name__} at {file}:{line} ({when})")
+
+
+def raised(error: BaseException, call: str, kind: type, when: str) -> RolloutError:
+    """What a method of a user's class raised, with its place."""
+    defined = definition(kind, call)
+    file, line = own_place(error, defined[0]) or defined
+    where = f"{kind.__name__} at {file}:{line} ({when})"
+    return RolloutError(f"{described(error)} -- raised in {call}() of {where}")
 
 
 def reward_number(reward: Any) -> float | None:
@@ -244,24 +287,25 @@ def described(error: BaseException) -> str:
 
 def located(error: BaseException) -> str:
     """The same with its place in the user's code, or where it was raised."""
-    file, line = own_place(frames_of(error)) or frames_of(error)[-1]
+    file, line = own_place(error) or _frames(error)[-1]
     return f"{described(error)} at {file}:{line}"
 
 
-def own_place(frames: Sequence[Place], own: str = "") -> Place | None:
-    """The innermost of the frames (outermost first) that is in the file ``own``, else in a file
-    that is no library's.
+def own_place(error: BaseException, own: str = "") -> Place | None:
+    """The innermost place that an exception came through in the file ``own``, else in a file that
+    is no library's.
     """
+    frames = _frames(error)
     in_own_file = [place for place in frames if place[0] == own]
     others = [place for place in frames if not place[0].startswith((*_LIBRARIES, "<"))]
-    return next(iter((in_own_file or others)[::-1]), None)
+    places = in_own_file or others
+    return places[-1] if places else None
 
 
-def frames_of(error: BaseException) -> list[Place]:
+def _frames(error: BaseException) -> list[Place]:
     """Where an exception came through, outermost first."""
-    return [
-        (frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)
-    ]
+    frames = traceback.walk_tb(error.__traceback__)
+    return [(frame.f_code.co_filename, line) for frame, line in frames]
 
 
 def definition(kind: type, call: str) -> Place:
@@ -272,47 +316,11 @@ def definition(kind: type, call: str) -> Place:
 
 def _is_picture(frame: Any) -> bool:
     """Also one with transparency."""
-    return (
-        isinstance(frame, np.ndarray)
-        and frame.dtype == np.uint8
-        and frame.ndim == 3
-        and frame.shape[2] in (3, 4)
-    )
+    is_bytes = isinstance(frame, np.ndarray) and frame.dtype == np.uint8
+    return is_bytes and frame.ndim == 3 and frame.shape[2] in (3, 4)
 
 
 def _form(outcome: Any) -> str:
     if isinstance(outcome, np.ndarray):
         return f"an array of {outcome.dtype} {list(outcome.shape)}"
     return f"{len(outcome)} values" if isinstance(outcome, tuple) else f"a {type(outcome).__name__}"
-
-
-class _Watch:
-    """Says when an environment has been in one call for long. env: the one that is in a call
-    now.
-    """
-
-    def __init__(self, patience: float):
-        self.patience = patience
-        self.env: CheckedEnv | None = None
-        self._caller = self._pid = 0
-
-    def enter(self, env: CheckedEnv) -> None:
-        self.env, self._caller = env, threading.get_ident()
-        if self._pid != os.getpid():  # threads do not survive a fork
-            self._pid = os.getpid()
-            threading.Thread(target=self._look, daemon=True, name="step watch").start()
-
-    def _look(self) -> None:
-        last, since, due = None, 0.0, self.patience
-        while True:
-            time.sleep(self.patience / 4)
-            env = self.env
-            now = None if env is None else (env, env.seed, env.length)
-            if env is None or now != last:
-                last, since, due = now, time.monotonic(), self.patience
-            elif time.monotonic() - since >= due:
-                seconds, due = time.monotonic() - since, 2 * due
-                say(env.stuck(sys._current_frames().get(self._caller), seconds), error=True)
-
-
-WATCH = _Watch(_PATIENCE_S)

@@ -7,7 +7,7 @@ from lightning_rl.agents.base import Transition
 from lightning_rl.agents.replay import Column, MemberReplay, MemberRing
 from lightning_rl.agents.training import MemberTraining
 from lightning_rl.envs.batch import FuncBatch
-from lightning_rl.envs.classic import CartPole
+from lightning_rl.envs.cartpole import CartPole
 
 
 def step(value, members=3, action_size=0):

@@ -21,7 +21,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES, Game, base_name, folder_name, register_env, same_game
 from lightning_rl.core.modules import allow
 from lightning_rl.envs.adapters import FUNC_ENVS, func_env, make_envs
-from lightning_rl.envs.classic import CartPole
+from lightning_rl.envs.cartpole import CartPole
 from lightning_rl.envs.gym import can_film, make_env, rollout_env
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy
 from lightning_rl.envs.proxy_env import proxy_env

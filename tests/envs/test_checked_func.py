@@ -11,7 +11,7 @@ from helpers import run_cli
 from lightning_rl import ModelBased
 from lightning_rl.core.gamenames import GAMES, Game
 from lightning_rl.envs.adapters import FUNC_ENVS, func_env, make_envs
-from lightning_rl.envs.checked_func import CheckedFunc
+from lightning_rl.envs.checked import CheckedFunc
 from lightning_rl.envs.func_env import FuncEnv, Step
 from lightning_rl.envs.spec import env_spec
 

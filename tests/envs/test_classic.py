@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from lightning_rl.envs.classic import Acrobot, CartPole, MountainCarContinuous, Pendulum
+from lightning_rl.envs.cartpole import CartPole
+from lightning_rl.envs.classic import Acrobot, MountainCarContinuous, Pendulum
 
 NO_NOISE = torch.zeros(())
 CASES = {

@@ -8,7 +8,6 @@ import multiprocessing
 import re
 import signal
 import sys
-import time
 from pathlib import Path
 
 import gymnasium
@@ -19,11 +18,10 @@ from helpers import run_cli, toy_policy
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES, Game
 from lightning_rl.core.types import Request
-from lightning_rl.envs import checked
 from lightning_rl.envs.checked import CheckedEnv
 from lightning_rl.envs.gym import make_env
 from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.rollouts.player import Collector, Player
+from lightning_rl.rollouts.player import Collector
 
 FAMILIES = ("UDRL", "RCP-A", "REINFORCE", "DDQN", "PPO")
 HERE = re.escape(__file__)
@@ -259,24 +257,6 @@ def test_a_name_that_means_other_actions_by_now_is_not_played(bad):
     spec = bad("start")
     with pytest.raises(UserError, match="has become another environment: its actions are"):
         make_env(dataclasses.replace(spec, action_space=gymnasium.spaces.Discrete(2)))
-
-
-def test_a_step_that_does_not_return_is_named_while_it_lasts(bad, monkeypatch, capsys):
-    monkeypatch.setattr(checked, "WATCH", checked._Watch(0.2))
-    spec = bad("hangs")
-    monkeypatch.setattr(
-        Task, "answer", lambda self, right: (self.steps in (4, 10) and time.sleep(1)) or right
-    )
-    (episode,) = Player(spec, toy_policy(spec)).play([Request("0", 5, "uniform")])
-    assert episode.length == 10
-    told, place = capsys.readouterr().err, line("time.sleep(1)", "def test_a_step_that_does")
-    for step in (3, 9):
-        where = rf"Task at {HERE}:{place} \(gamename bad, seed 5, step {step}\)"
-        assert re.search(
-            rf"^no answer for [01] s from {where}: waiting for it; Ctrl-C twice leaves$",
-            told,
-            re.MULTILINE,
-        )
 
 
 def test_closing_ends_workers_that_hang_in_a_step(bad, monkeypatch):

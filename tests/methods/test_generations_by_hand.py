@@ -14,7 +14,7 @@ from update_helpers import descend, leaves, relu_net
 
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.seeding import generator
-from lightning_rl.envs.classic import CartPole
+from lightning_rl.envs.cartpole import CartPole
 from lightning_rl.envs.proxies import read_proxy
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.envs.synthetic import SyntheticNet
