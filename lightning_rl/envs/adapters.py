@@ -46,23 +46,14 @@ def func_env(spec: EnvSpec) -> FuncEnv | None:
     return CheckedFunc(env, spec.gamename) if own else env
 
 
-SIMULATORS: dict[str, Callable[[EnvSpec, Sequence[int]], EnvBatch]] = {
-    "serial": GymBatch,
-    "processes": functools.partial(GymBatch, processes=True),
-}
-"""Ways to play a task that is not in batched torch; ``processes`` plays the same as ``serial``."""
-
-
 def make_envs(spec: EnvSpec, seeds: Sequence[int], simulator: str = "serial") -> EnvBatch:
     """The real task, one environment per seed: in batched torch where there is such a one, else
-    by the simulator.
+    one of Gymnasium's. simulator: ``serial``, or ``processes``, which plays the same.
     """
     env = func_env(spec)
-    return (
-        SIMULATORS[simulator](spec, seeds)
-        if env is None
-        else FuncBatch(env, spec.horizon, seeds, spec.repeat)
-    )
+    if env is None:
+        return GymBatch(spec, seeds, processes=simulator == "processes")
+    return FuncBatch(env, spec.horizon, seeds, spec.repeat)
 
 
 def make_func_env(gamename: str, render_mode: str | None = None, **kwargs: Any) -> FuncGymEnv:

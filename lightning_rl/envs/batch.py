@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -125,30 +124,27 @@ class FuncBatch(EnvBatch):
     def step(self, action: Tensor) -> BatchStep:
         if self.repeat == 1:
             return self._step(action)
-        before, step = self.length, self._step(action)
-        reward, terminated, continuation, over = (
-            step.reward,
-            step.terminated,
-            step.continuation,
-            step.terminated | step.truncated,
-        )
+        before = self.length
+        step = self._step(action)
         for _ in range(self.repeat - 1):
+            over = step.terminated | step.truncated
             state, obs, length = self.state, self.obs, self.length
-            step = self._step(action)
-            frozen = over.unsqueeze(-1)
-            self.state, self.obs = (
-                torch.where(frozen, state, self.state),
-                torch.where(frozen, obs, self.obs),
-            )
+            after = self._step(action)
+            self.state = torch.where(over.unsqueeze(-1), state, self.state)
+            self.obs = torch.where(over.unsqueeze(-1), obs, self.obs)
             self.length = torch.where(over, length, self.length)
-            reward = reward + step.reward.masked_fill(over, 0)
-            terminated = terminated | (step.terminated & ~over)
+            continuation = after.continuation
             if continuation is not None and step.continuation is not None:
-                continuation = torch.where(over, continuation, step.continuation)
-            over = over | step.terminated | step.truncated
-        return BatchStep(
-            self.obs, reward, terminated, over & ~terminated, self.length - before, continuation
-        )
+                continuation = torch.where(over, step.continuation, continuation)
+            step = BatchStep(
+                self.obs,
+                step.reward + after.reward.masked_fill(over, 0),
+                torch.where(over, step.terminated, after.terminated),
+                torch.where(over, step.truncated, after.truncated),
+                self.length - before,
+                continuation,
+            )
+        return step
 
     def _step(self, action: Tensor) -> BatchStep:
         step = self.env.step(self.state, action, self._step_noise.at(self._clock))
@@ -207,30 +203,3 @@ class FuncBatch(EnvBatch):
             state[name].to(self.obs.device) for name in ("state", "obs", "length")
         )
         self._clock = int(state["clock"][0])
-
-
-class PooledBatch(FuncBatch):
-    """A ``FuncBatch`` without time limit that makes the first states of many steps at once: for
-    costly resets, e.g. of mazes.
-
-    The states are those that a ``FuncBatch`` would make one by one.
-    """
-
-    def __init__(self, env: FuncEnv, seeds: Sequence[int]):
-        self._number, self._pool = -1, torch.empty(0)
-        super().__init__(env, sys.maxsize, seeds)
-
-    def keep(self, rows: Tensor) -> None:
-        super().keep(rows)
-        self._number = -1  # the pool is of all members
-
-    def to(self, device: torch.device) -> PooledBatch:
-        super().to(device)
-        self._pool = self._pool.to(device)
-        return self
-
-    def _fresh(self) -> Tensor:
-        number, place = divmod(self._clock, self._reset_noise.block)
-        if number != self._number:
-            self._pool, self._number = self.env.reset(self._reset_noise.whole(number)), number
-        return self._pool[place]

@@ -21,7 +21,7 @@ from lightning_rl.core.contents import Also, Count, rows_like
 from lightning_rl.core.seeding import NOISE, MemberNoise, derive_seed
 from lightning_rl.core.types import FloatArray
 from lightning_rl.envs.adapters import func_env
-from lightning_rl.envs.batch import PooledBatch
+from lightning_rl.envs.pooled_batch import PooledBatch
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.distributions import Categorical
 from lightning_rl.functional.value_learning import boltzmann

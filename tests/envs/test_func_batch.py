@@ -4,7 +4,8 @@ import pytest
 import torch
 from chain_helpers import Chain, ContinuousChain
 
-from lightning_rl.envs.batch import FuncBatch, PooledBatch
+from lightning_rl.envs.batch import FuncBatch
+from lightning_rl.envs.pooled_batch import PooledBatch
 
 ON, STAY = torch.ones(2, dtype=torch.int64), torch.zeros(2, dtype=torch.int64)
 

@@ -51,7 +51,7 @@ MUTATIONS = [
     ),
     *area(
         "envs/batch.py", "envs/test_func_batch.py envs/test_batch.py",
-        ("reward + step.reward.masked_fill(over, 0)", "reward + step.reward"),
+        ("reward + after.reward.masked_fill(over, 0)", "reward + after.reward"),
         ("self.length = self.length.masked_fill(where, 0)", "pass"),
         ("self.env.reset(self._reset_noise.at(self._clock))", "self.env.reset(self._reset_noise.at(0))"),
     ),
