@@ -20,9 +20,10 @@ from pathlib import Path
 
 import machine
 
-from lightning_rl.core.arguments import Parser, checked_path
+from lightning_rl.core.arguments import Parser
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import write_text
+from lightning_rl.core.kinds import checked_path
 from lightning_rl.core.workers import cores
 
 FAMILIES = sorted(

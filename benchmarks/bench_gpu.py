@@ -16,7 +16,8 @@ from bench_model_based import MFLOP
 from harness import Measure, Table, in_turns, number
 
 from lightning_rl.methods.registry import implementation
-from lightning_rl.run.options import RunOptions, run_config
+from lightning_rl.run.options import RunOptions
+from lightning_rl.run.run_config import run_config
 
 
 class Case(NamedTuple):

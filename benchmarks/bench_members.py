@@ -27,10 +27,11 @@ from harness import (
     tanhs,
 )
 
+from lightning_rl.cli.tools import find_experiments
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.methods.registry import implementation
-from lightning_rl.run.options import RunOptions, run_config
-from lightning_rl.tools import find_experiments
+from lightning_rl.run.options import RunOptions
+from lightning_rl.run.run_config import run_config
 
 
 @dataclass(frozen=True)

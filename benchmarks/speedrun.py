@@ -38,12 +38,12 @@ from typing import TYPE_CHECKING, Any
 import machine
 from rich.table import Table
 
-from lightning_rl.cli import run_options
+from lightning_rl.cli.commands import run_options
+from lightning_rl.cli.parser import parse
 from lightning_rl.core.console import ProgressBar, put
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import appending, make_folder
 from lightning_rl.core.workers import cores, finish_epoch, leave_with_parent
-from lightning_rl.flags import parse
 
 if TYPE_CHECKING:
     from lightning_rl.core.schema import MethodConfig
@@ -285,7 +285,7 @@ def speedrun(words: Sequence[str], records: Path = RECORDS) -> int:
                 f"{flag}: each seed is timed from its start in a process of its own; leave it out"
             )
     options = run_options(arguments)
-    from lightning_rl.run.options import run_config
+    from lightning_rl.run.run_config import run_config
 
     config, runs = run_config(options), options.single_runs()
     if (folder := runs[0].run_dir.parent).exists():

@@ -24,11 +24,12 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+from lightning_rl.cli.flags import COMMANDS
+from lightning_rl.cli.parser import build_parser
+from lightning_rl.cli.tools import tools
 from lightning_rl.core.arguments import Group, Parser
 from lightning_rl.core.catalogue import entries, entry
-from lightning_rl.flags import COMMANDS, build_parser
 from lightning_rl.lab.reports.config_table import SOURCE, config_rows, legend
-from lightning_rl.tools import tools
 
 ROOT = Path(__file__).resolve().parent.parent
 OUTSIDE = "source/"

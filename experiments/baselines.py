@@ -39,7 +39,8 @@ from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.functional.value_learning import epsilon_after
 from lightning_rl.methods.base import return_scalars
 from lightning_rl.run.callbacks import last_returns
-from lightning_rl.run.options import RunOptions, run_config
+from lightning_rl.run.options import RunOptions
+from lightning_rl.run.run_config import run_config
 from lightning_rl.run.runtime import prepare_process
 from lightning_rl.run.state import (
     check_folder_names,

@@ -4,19 +4,18 @@ all others: ``lightning-rl baseline``, ``figures phase``, ``proxies clones``, ..
 
 from __future__ import annotations
 
-from lightning_rl.core.arguments import (
-    Argument,
-    Tool,
-    argument,
+from lightning_rl.core.arguments import Argument, Tool, argument, force
+from lightning_rl.core.kinds import (
+    Whole,
     checked_path,
     count,
-    force,
     gamename,
     number,
     positive,
-    whole,
+    process_count,
 )
 from lightning_rl.core.limits import SEED
+from lightning_rl.core.workers import cores
 from lightning_rl.lab.figures.registry import (
     AXIS_AND_GROUPS,
     BASICS,
@@ -42,6 +41,57 @@ from lightning_rl.lab.protocols.registry import (
 BIN = 0.02
 
 COMMANDS: dict[str, Tool] = {
+    "reproduce": Tool(
+        "run the seeds that the claims of results/claims.yaml lack, and build docs/results.md",
+        "experiments.reproduce.command:run",
+        (
+            argument("ids", "claims (default: all)", nargs="*", default=[], metavar="CLAIM"),
+            argument(
+                "--list",
+                "list the claims, with their results so far; nothing is run",
+                action="store_true",
+            ),
+            argument(
+                "--jobs",
+                "how many runs at once (default: one per core)",
+                type=process_count,
+                default=cores(),
+                metavar="N",
+            ),
+            argument(
+                "--verify",
+                "repeat the first epochs of a claim and compare with its stored curve",
+                metavar="CLAIM",
+            ),
+            argument(
+                "--ledger",
+                "build docs/results.md from the results so far; nothing is run",
+                action="store_true",
+            ),
+            argument(
+                "--figures",
+                "draw the pictures of results/ that claims.yaml lists, from CSVs",
+                action="store_true",
+            ),
+            argument(
+                "--smoke",
+                "a test: one seed of each with a tiny budget, in a temporary folder",
+                action="store_true",
+            ),
+            argument(
+                "--executor",
+                "where the runs are trained: serial (in processes on this machine) or ray (on a "
+                "Ray cluster); same results up to rounding",
+                choices=("serial", "ray"),
+                default="serial",
+            ),
+            argument(
+                "--ray_address",
+                "a running Ray cluster (default: one is started here)",
+                metavar="HOST:PORT",
+            ),
+        ),
+    ),
     "baseline": Tool(
         "train an agent of Stable-Baselines3 with our hyper-parameters, to compare ours with",
         "experiments.baselines:run",
@@ -63,7 +113,7 @@ COMMANDS: dict[str, Tool] = {
             argument(
                 "--seed",
                 "seed of the run (default 25)",
-                type=whole(0, SEED),
+                type=Whole(0, SEED),
                 default=25,
                 metavar="N",
             ),

@@ -15,10 +15,10 @@ import shlex
 from collections.abc import Callable, Sequence
 
 from experiments.numbers import with_numbers
+from lightning_rl.cli.tools import use
 from lightning_rl.core.files import read_text, write_text
 from lightning_rl.core.lines import say
 from lightning_rl.core.modules import from_file
-from lightning_rl.tools import use
 
 _BLOCK = re.compile(r"^(<!-- made by: lightning-rl (?P<words>.*?) -->\n)(?:.+\n)*", re.MULTILINE)
 

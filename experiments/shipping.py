@@ -18,8 +18,9 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from lightning_rl.core.arguments import Parser, checked_path
+from lightning_rl.core.arguments import Parser
 from lightning_rl.core.files import write_plain, write_text
+from lightning_rl.core.kinds import checked_path
 from lightning_rl.core.lines import say
 from lightning_rl.core.yaml_files import read_yaml
 from lightning_rl.lab.evaluate import calibrate_checkpoint, evaluate

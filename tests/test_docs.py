@@ -12,12 +12,13 @@ from helpers import ROOT
 from experiments.docs import refreshed
 from experiments.numbers import MARKED, with_numbers
 from lightning_rl.cli import main
+from lightning_rl.cli.tools import use
 from lightning_rl.core.catalogue import entry
 from lightning_rl.core.errors import UserError
 from lightning_rl.lab.reports.config_table import config_rows
 from lightning_rl.methods.registry import IMPLEMENTATIONS
-from lightning_rl.run.options import RunOptions, run_config
-from lightning_rl.tools import use
+from lightning_rl.run.options import RunOptions
+from lightning_rl.run.run_config import run_config
 
 NOTES = sorted((ROOT / "results").glob("*/README.md"))
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]

@@ -18,8 +18,9 @@ from experiments.reproduce.claims import seed_list
 from experiments.reproduce.manifest import load_claims
 from experiments.reproduce.runs import machine, shown_command, versions
 from experiments.shipping import command_of, ship
-from lightning_rl import flags
-from lightning_rl.cli import main, run_options
+from lightning_rl.cli import main
+from lightning_rl.cli.commands import run_options
+from lightning_rl.cli.parser import parse
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import same_game
 from lightning_rl.envs import proxies
@@ -30,7 +31,7 @@ from lightning_rl.lab.protocols.models import content_hash, find_models
 from lightning_rl.lab.reports.agents import commands, score
 from lightning_rl.run import shipped
 from lightning_rl.run.loading import ACTING_ONLY, TRAINING_ONLY, full_command
-from lightning_rl.run.options import run_config
+from lightning_rl.run.run_config import run_config
 from lightning_rl.run.shipped import SHIPPED, shipped_agents
 from lightning_rl.run.state import checkpoint_at
 
@@ -215,7 +216,7 @@ def trainings():
         runs = [each for each in words if each[0] == "train" and {"SE", "RN", "SD"} & {*each}]
         if runs:
             words = [word.replace("{run}/proxy.pt", "SE-CartPole-v0") for word in runs[-1][1:]]
-            _, arguments = flags.parse(words, command="train")
+            _, arguments = parse(words, command="train")
             yield (
                 arguments.gamename,
                 vars(run_config(run_options(arguments))),

@@ -16,7 +16,7 @@ import pytest
 from filelock import FileLock
 from helpers import ROOT
 
-from lightning_rl.tools import tools
+from lightning_rl.cli.tools import tools
 
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -7,7 +7,7 @@ import pytest
 from helpers import ROOT
 
 from experiments import commands
-from lightning_rl.tools import IN_REPOSITORY
+from lightning_rl.cli.tools import IN_REPOSITORY
 
 ORDER = [
     {"core"},
@@ -21,8 +21,6 @@ ORDER = [
     {"methods"},
     {"run"},
     {"lab"},
-    {"flags"},
-    {"tools"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(ORDER) for name in names}
@@ -32,7 +30,7 @@ ONLY_IN = {
     "gymnasium": {"envs", "gym"},
     "ray": {"evolution", "lab"},
     "matplotlib": {"lab"},
-    "argparse": {"core", "flags", "cli", "lab", "tools"},
+    "argparse": {"core", "cli", "lab"},
     "pandas": {"lab"},
     "tensorboard": {"lab", "run"},
 }

@@ -22,7 +22,7 @@ from density import code_tokens
 
 PACKAGE = Path(lightning_rl.__file__).parent
 PLUMBING = re.compile(
-    r"(core|run)/|(cli|flags|tools|__init__|methods/registry|envs/(spec|spaces|gym|films|checked))\.py"
+    r"(core|run|cli)/|(__init__|methods/registry|envs/(spec|spaces|gym|films|checked))\.py"
 )
 
 AT_MOST = {

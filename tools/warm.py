@@ -349,8 +349,8 @@ def _run_program(words: Sequence[str]) -> None:
 
 
 def _be_a_server(address: str) -> NoReturn:
+    from lightning_rl.cli.tools import tools
     from lightning_rl.methods.registry import IMPLEMENTATIONS
-    from lightning_rl.tools import tools
 
     gc.disable()  # nothing of what is imported is garbage
     commands: list[Any] = []

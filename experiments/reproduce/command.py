@@ -27,18 +27,38 @@ from experiments.reproduce.needs import lacking
 from experiments.reproduce.runs import Job, Main, Outcome, run_job, steps_of
 from experiments.reproduce.seeds import seed_list
 from experiments.reproduce.verify import verify
+from lightning_rl.cli.tools import call_experiment
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import write_bytes, write_text
 from lightning_rl.core.lines import say
+from lightning_rl.core.modules import from_file
 from lightning_rl.core.workers import finish_epoch, leave_with_parent
 from lightning_rl.lab.tables import put_rows
-from lightning_rl.tools import call_experiment
+
+_ALONE = ("list", "verify", "ledger", "figures", "smoke")
 
 
-def reproduce(arguments: Namespace, main: Main, root: Path = ROOT) -> int:
-    """Runs what is missing of the claims that are asked for, and builds the ledger; the exit
-    code.
-    """
+def run(arguments: Namespace) -> None:
+    """``lightning-rl reproduce``."""
+    alone = [name for name in _ALONE if getattr(arguments, name)]
+    if len(alone) > 1:
+        flags = " and ".join(f"--{name}" for name in alone)
+        raise UserError(f"{flags} exclude each other; leave one out")
+    if arguments.ray_address is not None and arguments.executor != "ray":
+        raise UserError("--ray_address goes with --executor ray; leave it out")
+    reproduce(arguments, _main_of_file)
+
+
+def _main_of_file(words: Sequence[str], program: str) -> int:
+    """``main`` for the words of a claim, which nobody typed."""
+    from lightning_rl.cli import main
+
+    with from_file():
+        return main(words, program)
+
+
+def reproduce(arguments: Namespace, main: Main, root: Path = ROOT) -> None:
+    """Runs what is missing of the claims that are asked for, and builds the ledger."""
     manifest = load_claims(root / MANIFEST)
     chosen = manifest.chosen(arguments.ids)
     if arguments.ids and (arguments.verify or arguments.ledger or arguments.figures):
@@ -65,7 +85,6 @@ def reproduce(arguments: Namespace, main: Main, root: Path = ROOT) -> int:
             announce(jobs, manifest)
         _run_all(jobs, arguments, root)
         build(manifest, root)
-    return 0
 
 
 def possible(jobs: Sequence[Job], arguments: Namespace) -> list[Job]:

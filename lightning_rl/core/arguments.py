@@ -1,22 +1,16 @@
-"""What all command lines share: one-line errors, checked numbers, and tools with flags of their
-own.
-"""
+"""What all command lines share: errors of one line, and tools with flags of their own."""
 
 from __future__ import annotations
 
 import argparse
 import importlib
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NoReturn
 
-from lightning_rl.core.checks import user_path
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.limits import WHOLE, is_text, nearest, shorten, shown, unknown
-from lightning_rl.core.modules import allow
+from lightning_rl.core.limits import is_text, nearest, shorten, shown, unknown
 
 
 class Parser(argparse.ArgumentParser):
@@ -26,14 +20,11 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **kwargs: Any):
         super().__init__(**{**kwargs, "allow_abbrev": False})
-        self._negative_number_matcher = re.compile(
-            r"-\.?\d"
-        )  # values, not flags: -13.3:optimum and -1e3, too
-        self.elsewhere: dict[str, str] = {}
-        """Flags that this parser does not have, but another one does: what the error says about
-        each.
-        """
-        self.instead: Callable[[str], str | None] = lambda flag: None
+        # Values, not flags, are -13.3:optimum and -1e3, too.
+        self._negative_number_matcher = re.compile(r"-\.?\d")
+        self.flags_of_other_commands: dict[str, str] = {}
+        """What the error for a flag says that this parser does not have, but another one does."""
+        self.suggest_replacement: Callable[[str], str | None] = lambda flag: None
         """How else to write a flag that this parser does not know."""
 
     def error(self, message: str) -> NoReturn:
@@ -42,12 +33,12 @@ class Parser(argparse.ArgumentParser):
         )
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        if action.choices is not None and (
-            near := nearest(str(value), map(str, action.choices))
-        ) not in (None, value):
-            raise argparse.ArgumentError(
-                action, f"invalid choice: {shown(value)}; did you mean '{near}'?"
-            )
+        if action.choices is not None and value not in action.choices:
+            near = nearest(str(value), map(str, action.choices))
+            if near is not None:
+                raise argparse.ArgumentError(
+                    action, f"invalid choice: {shown(value)}; did you mean '{near}'?"
+                )
         super()._check_value(action, value)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -59,85 +50,22 @@ class Parser(argparse.ArgumentParser):
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         found, left = self.parse_known_args(args, namespace)
         if left:
-            flag = left[0].partition("=")[0]
-            other = self.instead(flag)
-            near = (
-                nearest(flag, self._option_string_actions, 0.75 if other else 0.6)
-                if flag.startswith("-")
-                else None
-            )
-            meant = ", or ".join(dict.fromkeys(way for way in (other, near) if way))
-            hint = self.elsewhere.get(flag) or (f"did you mean {meant}?" if meant else "")
-            self.error(f"unrecognized arguments: {' '.join(left)}{'; ' if hint else ''}{hint}")
+            message = f"unrecognized arguments: {' '.join(left)}"
+            hint = self._hint(left[0].partition("=")[0])
+            self.error(f"{message}; {hint}" if hint else message)
         return found
 
-
-def whole(low: int, high: int) -> Callable[[str], int]:
-    """The type of a whole number from ``low`` to ``high``."""
-
-    def convert(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(f"invalid whole number: '{shorten(text)}'") from error
-        if value < low:
-            reason = "negative" if low == 0 else "too small"
-            raise argparse.ArgumentTypeError(
-                f"{shown(value)} is {reason}, it must be {low} or more"
-            )
-        if value > high:
-            raise argparse.ArgumentTypeError(
-                f"{shown(value)} is too large, it must be {high:,} or less"
-            )
-        return value
-
-    return convert
-
-
-def number(text: str) -> float:
-    """The type of a finite number."""
-    try:
-        value = float(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"invalid number: '{shorten(text)}'") from error
-    if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f"{value} is not finite; give a finite number")
-    return value
-
-
-def positive(text: str) -> float:
-    """The type of a number above 0."""
-    if not (value := number(text)) > 0:
-        raise argparse.ArgumentTypeError(f"{text} must be a number above 0")
-    return value
-
-
-def gamename(text: str) -> str:
-    """The type of a gamename, whose module may be imported because it is typed."""
-    allow(text)
-    return text
-
-
-count = whole(1, WHOLE)
-non_negative = whole(0, WHOLE)
-
-
-def checked_path(text: str) -> Path:
-    """The path of a file or folder that the system can have."""
-    try:
-        return user_path("path", text)
-    except UserError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def figure_path(text: str) -> Path:
-    """The path of a figure or report: a name without a folder means a file in ``figures/``, which
-    git ignores.
-
-    The name of a file that is there is no new name; whoever typed it has perhaps forgotten OUT.
-    """
-    path = checked_path(text)
-    return path if "/" in text or path.exists() else Path("figures") / path
+    def _hint(self, flag: str) -> str:
+        """What was probably meant by a flag that this parser does not know; empty for no idea."""
+        if flag in self.flags_of_other_commands:
+            return self.flags_of_other_commands[flag]
+        replacement = self.suggest_replacement(flag)
+        near = None
+        if flag.startswith("-"):
+            alike = 0.75 if replacement else 0.6
+            near = nearest(flag, self._option_string_actions, alike)
+        meant = dict.fromkeys(word for word in (replacement, near) if word)
+        return f"did you mean {', or '.join(meant)}?" if meant else ""
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
-"""Checks that the command line and Python share, of what is asked of a run. Imports nothing
-heavy.
+"""Checks of what a Python caller gives, many of which the command line shares. Nothing heavy is
+imported.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ import importlib
 import numbers
 import operator
 import os
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -26,15 +26,8 @@ from lightning_rl.core.limits import (
 )
 from lightning_rl.core.workers import check_may_start, cores
 
-ACCELERATORS = ("cpu", "gpu", "auto")
-EXECUTORS = ("serial", "ray")
-
 EPISODE_SEED = 2**63 - 1
 NOT_RESET = "this environment has no state yet; call reset() first"
-_APART = {
-    ("--resume", "--reload"): "a resumed run goes on with its own weights",
-    ("--resume", "--no_checkpoint"): "without checkpoints there is nothing to go on from",
-}
 
 
 def whole_number(name: str, value: Any, low: int, high: int = WHOLE) -> int:
@@ -62,22 +55,19 @@ def _as_whole(value: Any) -> int | None:
 def one_number(value: Any) -> float | None:
     """A number, also that of an array or tensor of one, as Python's own; None for anything else."""
     try:
-        span = (
-            value.dtype.kind == "m"
-            if hasattr(value, "dtype") and hasattr(value.dtype, "kind")
-            else False
-        )
-        value = value.item() if hasattr(value, "item") else value
-        return float(value) if isinstance(value, numbers.Real) and not span else None
+        kind = getattr(getattr(value, "dtype", None), "kind", None)
+        if kind == "m":  # a span of time
+            return None
+        if hasattr(value, "item"):
+            value = value.item()
+        return float(value) if isinstance(value, numbers.Real) else None
     # more than one number, one beyond double precision, or whatever a class of the user's raises
     except Exception:
         return None
 
 
 def episode_seed(seed: Any) -> int | None:
-    """The seed of an episode as Gymnasium takes it, None where none is given; UserError for what
-    is none.
-    """
+    """The seed of an episode as Gymnasium takes it, or None; UserError for anything else."""
     return None if seed is None else whole_number("seed", seed, 0, EPISODE_SEED)
 
 
@@ -90,19 +80,18 @@ def reset_options(options: Any) -> dict[str, Any] | None:
 
 def check_render_mode(render_mode: Any, known: Sequence[str]) -> None:
     """UserError for a way of drawing that an environment does not have."""
-    if render_mode is not None and not (isinstance(render_mode, str) and render_mode in known):
-        remedy = (
-            f"choose one of: {', '.join(known)}" if known else "it gives no pictures, leave it out"
-        )
-        raise UserError(
-            f"render_mode {shown(render_mode)}: this environment does not draw so; {remedy}"
-        )
+    if render_mode is None or (isinstance(render_mode, str) and render_mode in known):
+        return
+    remedy = "it gives no pictures, leave it out"
+    if known:
+        remedy = f"choose one of: {', '.join(known)}"
+    raise UserError(
+        f"render_mode {shown(render_mode)}: this environment does not draw so; {remedy}"
+    )
 
 
 def truth(name: str, value: Any) -> bool:
-    """True or False; UserError for anything else, e.g. for ``"no"``, which Python takes for
-    true.
-    """
+    """True or False; UserError for anything else, e.g. ``"no"``, which Python takes for true."""
     if not _is_truth(value):
         raise UserError(f"{name} {shown(value)}: it must be True or False")
     return bool(value)
@@ -122,13 +111,10 @@ def user_path(what: str, value: Any, example: str = "give a path, e.g. 'exp_dir'
         text = None
     if not isinstance(text, str):
         raise UserError(f"{what} {shown(value)}: {example}")
-    parts = [part.encode(errors="replace") for part in text.split("/")]
-    if (
-        not text
-        or not text.isprintable()
-        or max(map(len, parts)) > NAME_BYTES
-        or sum(map(len, parts)) + len(parts) > PATH_BYTES
-    ):
+    written = text.encode(errors="replace")
+    longest = max(len(part) for part in written.split(b"/"))
+    printable = text != "" and text.isprintable()
+    if not printable or longest > NAME_BYTES or len(written) >= PATH_BYTES:
         limits = f"it takes printable characters, at most {PATH_BYTES} bytes, {NAME_BYTES} a name"
         raise UserError(f"{what} '{shorten(text)}' cannot be a path: {limits}")
     try:
@@ -143,10 +129,8 @@ def user_path(what: str, value: Any, example: str = "give a path, e.g. 'exp_dir'
 def one_of(name: str, value: str, known: Sequence[str]) -> str:
     """A word that is known; UserError for another."""
     if not isinstance(value, str) or value not in known:
-        raise UserError(
-            f"{name} {shown(value)} is unknown; "
-            f"{did_you_mean(value if isinstance(value, str) else '', known)}"
-        )
+        remedy = did_you_mean(value if isinstance(value, str) else "", known)
+        raise UserError(f"{name} {shown(value)} is unknown; {remedy}")
     return value
 
 
@@ -166,10 +150,8 @@ def checked_gamename(value: Any) -> str:
 
 def seeds_from(seed: Any, num_seeds: Any = 1) -> range:
     """The seeds ``seed``, ``seed + 1``, ..; UserError where these cannot be."""
-    first, count = (
-        whole_number("--seed", seed, 0, SEED),
-        whole_number("--num_seeds", num_seeds, 1, SEEDS),
-    )
+    first = whole_number("--seed", seed, 0, SEED)
+    count = whole_number("--num_seeds", num_seeds, 1, SEEDS)
     if first + count - 1 > SEED:
         raise UserError(
             f"--seed {first} --num_seeds {count}: the last seed is beyond {SEED:,}; lower it"
@@ -179,7 +161,8 @@ def seeds_from(seed: Any, num_seeds: Any = 1) -> range:
 
 def check_workers(value: Any) -> int:
     """How many processes play; UserError for more than there are cores."""
-    count, most = whole_number("--num_workers", value, 0), cores()
+    count = whole_number("--num_workers", value, 0)
+    most = cores()
     if count > most:
         raise UserError(
             f"--num_workers: {count} workers on {most} cores, it must be {most} or fewer"
@@ -285,12 +268,3 @@ def optional_module(name: str, what: str, remedy: str) -> ModuleType:
         return importlib.import_module(name)
     except ImportError as error:
         raise UserError(f"{what} is not installed ({error}); {remedy}") from error
-
-
-def check_apart(given: Container[str]) -> None:
-    """UserError for flags that exclude each other."""
-    for flags, reason in _APART.items():
-        if all(flag in given for flag in flags):
-            raise UserError(f"{' and '.join(flags)} exclude each other: {reason}; leave one out")
-    if "--stop_evaluations" in given and "--stop_return" not in given:
-        raise UserError("--stop_evaluations goes with --stop_return R; leave it out")

@@ -1,37 +1,30 @@
-"""What is asked of a run, and the checked config that follows from it."""
+"""What is asked of a run. Light: the flags of the command line are made from it."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_type_hints
 
-import torch
-
-from lightning_rl.core.checks import (
-    ACCELERATORS,
-    EXECUTORS,
-    check_apart,
-    check_workers,
-    checked_gamename,
-    checked_name,
-    one_number,
-    one_of,
-    seeds_from,
-    truth,
-    user_path,
-    whole_number,
-)
-from lightning_rl.core.config import load_config
+from lightning_rl.core.checks import seeds_from
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import folder_name
-from lightning_rl.core.limits import shown
-from lightning_rl.core.schema import MethodConfig
+from lightning_rl.core.kinds import (
+    Choice,
+    Interval,
+    Kind,
+    Name,
+    Truth,
+    Whole,
+    checked_path,
+    count,
+    gamename,
+    non_negative,
+    number,
+)
+from lightning_rl.core.limits import SEED, SEEDS
 from lightning_rl.core.workers import default_workers
-from lightning_rl.methods.registry import implementation
-from lightning_rl.run.footprint import inner_configs
 from lightning_rl.run.state import check_folder_names, checkpoint_at
 
 
@@ -68,25 +61,25 @@ class RunOptions:
         stop_evaluations: see ``stop_return``.
     """
 
-    implementation: str
-    gamename: str
-    exp_name: str = "default"
-    seed: int = 25
-    num_seeds: int = 1
+    implementation: str = "UDRL"
+    gamename: Annotated[str, gamename] = "lunarlander"
+    exp_name: Annotated[str, Name("'default'")] = "default"
+    seed: Annotated[int, Whole(0, SEED)] = 25
+    num_seeds: Annotated[int, Whole(1, SEEDS)] = 1
     preset: str | None = None
-    num_workers: int = dataclasses.field(default_factory=default_workers)
-    logdir: Path = Path("exp_dir")
+    num_workers: Annotated[int, non_negative] = dataclasses.field(default_factory=default_workers)
+    logdir: Annotated[Path, checked_path] = Path("exp_dir")
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    accelerator: str = "cpu"
-    checkpoint: bool = True
-    executor: str = "serial"
-    ray_address: str | None = None
-    recording_epoch_interval: int = -1
-    reload: Path | None = None
-    resume: bool = False
+    accelerator: Annotated[str, Choice("cpu", "gpu", "auto")] = "cpu"
+    checkpoint: Annotated[bool, Truth()] = True
+    executor: Annotated[str, Choice("serial", "ray")] = "serial"
+    ray_address: Annotated[str | None, Name("'10.0.0.5:6379'")] = None
+    recording_epoch_interval: Annotated[int, Interval()] = -1
+    reload: Annotated[Path | None, checked_path] = None
+    resume: Annotated[bool, Truth()] = False
     config: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    stop_return: float | None = None
-    stop_evaluations: int = 1
+    stop_return: Annotated[float | None, number] = None
+    stop_evaluations: Annotated[int, count] = 1
 
     @property
     def run_dir(self) -> Path:
@@ -106,101 +99,39 @@ class RunOptions:
         ]
 
 
+OPTIONS = {field.name: field for field in dataclasses.fields(RunOptions)}
+KINDS: dict[str, Kind] = {
+    name: hint.__metadata__[0]
+    for name, hint in get_type_hints(RunOptions, include_extras=True).items()
+    if hasattr(hint, "__metadata__")
+}
+"""What the values of an option are, by its name."""
+
+
 def checked(options: RunOptions) -> RunOptions:
-    """The options of a Python caller as the command line would have taken them; UserError where
-    it would refuse them.
+    """The options with each value as Python's own and ``reload`` as the path of a file; UserError
+    for those that cannot be, or not together.
     """
-    o = options
-    checked_gamename(o.gamename)
-    checked_name("exp_name", o.exp_name, "'default'")
-    evaluations = whole_number("--stop_evaluations", o.stop_evaluations, 1)
-    resume, checkpoint = truth("resume", o.resume), truth("checkpoint", o.checkpoint)
-    logdir, reload = (
-        user_path("--logdir", o.logdir),
-        None if o.reload is None else user_path("--reload", o.reload),
-    )
-    first, *others = seeds_from(o.seed, o.num_seeds)
-    given = {
-        "--resume": resume,
-        "--reload": o.reload is not None,
-        "--no_checkpoint": not checkpoint,
-        "--stop_return": o.stop_return is not None,
-        "--stop_evaluations": evaluations != 1,
-    }
-    check_apart({flag for flag, there in given.items() if there})
-    check_folder_names(o.exp_name, o.gamename)
-    stop_return = None if o.stop_return is None else one_number(o.stop_return)
-    if o.stop_return is not None and (stop_return is None or not math.isfinite(stop_return)):
+    values: dict[str, Any] = {}
+    for name, kind in KINDS.items():
+        value = getattr(options, name)
+        if value is not None or OPTIONS[name].default is not None:
+            values[name] = kind.check(f"--{name}", value)
+    options = dataclasses.replace(options, **values)
+    seeds_from(options.seed, options.num_seeds)
+    if options.resume and options.reload is not None:
         raise UserError(
-            f"--stop_return {shown(o.stop_return)}: it must be a finite number, e.g. 250"
+            "--resume and --reload exclude each other: a resumed run goes on with its own weights; "
+            "leave one out"
         )
-    if o.ray_address is not None:
-        checked_name("--ray_address", o.ray_address, "'10.0.0.5:6379'")
-    if (
-        interval := whole_number("--recording_epoch_interval", o.recording_epoch_interval, -1)
-    ) == 0:
-        raise UserError("--recording_epoch_interval 0: it must be 1 or more, or -1 for never")
-    return dataclasses.replace(
-        o,
-        seed=first,
-        num_seeds=1 + len(others),
-        num_workers=check_workers(o.num_workers),
-        recording_epoch_interval=interval,
-        accelerator=one_of("--accelerator", o.accelerator, ACCELERATORS),
-        executor=one_of("--executor", o.executor, EXECUTORS),
-        stop_evaluations=evaluations,
-        logdir=logdir,
-        reload=None if reload is None else checkpoint_at(reload),
-        resume=resume,
-        checkpoint=checkpoint,
-        stop_return=stop_return,
-    )
-
-
-def run_config(options: RunOptions, where: str = "--set") -> MethodConfig:
-    """The checked config of a run; where: its settings come from."""
-    schema, o = implementation(options.implementation).Config, options
-    return load_config(schema, o.implementation, o.gamename, o.preset, o.config, o.settings, where)
-
-
-def check_accelerator(options: RunOptions, config: MethodConfig) -> None:
-    """UserError where the config cannot run with the ``--accelerator`` that is asked for,
-    whatever hardware there is.
-    """
-    if options.accelerator != "gpu":
-        return
-    for each in (config, *inner_configs(config)):
-        if (reason := each.cpu_only()) is not None:
-            raise UserError(f"--accelerator gpu: {reason}, or --accelerator cpu")
-    if not implementation(options.implementation).has_population:
-        return
-    if options.executor != "serial":
+    if options.resume and not options.checkpoint:
         raise UserError(
-            f"--accelerator gpu: --executor {options.executor} evaluates on CPUs; use serial, or "
-            "--accelerator cpu"
+            "--resume and --no_checkpoint exclude each other: without checkpoints there is nothing "
+            "to go on from; leave one out"
         )
-    if options.num_workers > 1:
-        raise UserError(
-            f"--accelerator gpu: --num_workers {options.num_workers} would evaluate in processes "
-            "that cannot share it; use 1, or "
-            "--accelerator cpu"
-        )
-
-
-def accelerator_of(options: RunOptions, config: MethodConfig) -> str:
-    """``cpu`` or ``gpu``: what ``--accelerator`` means for the run on this machine; UserError
-    where it cannot be had.
-    """
-    check_accelerator(options, config)
-    there, auto = torch.cuda.is_available(), implementation(options.implementation).auto_gpu
-    if options.accelerator == "gpu" and not there:
-        raise UserError(
-            "--accelerator gpu: no GPU that torch can use was found; use --accelerator cpu"
-        )
-    if options.accelerator == "gpu" or (options.accelerator == "auto" and auto and there):
-        return "gpu"
-    if (
-        reason := config.gpu_only()
-    ) is not None and not options.resume:  # a run may go on elsewhere
-        raise UserError(f"--accelerator {options.accelerator}: {reason}, or --accelerator gpu")
-    return "cpu"
+    if options.stop_return is None and options.stop_evaluations != 1:
+        raise UserError("--stop_evaluations goes with --stop_return R; leave it out")
+    check_folder_names(options.exp_name, options.gamename)
+    if options.reload is not None:
+        options = dataclasses.replace(options, reload=checkpoint_at(options.reload))
+    return options

@@ -19,7 +19,8 @@ from lightning_rl.core.errors import UserError, user_message
 from lightning_rl.core.lines import say
 from lightning_rl.core.stopping import LEAVE_S, SIGNALS, after, exit_code, give_back, stoppable
 from lightning_rl.core.workers import finish_epoch, leave_with_parent
-from lightning_rl.run.options import RunOptions, accelerator_of, run_config
+from lightning_rl.run.options import RunOptions
+from lightning_rl.run.run_config import accelerator_of, run_config
 from lightning_rl.run.train import train_and_report
 
 

@@ -21,7 +21,7 @@ from torch import nn
 from torch.utils.tensorboard.summary import hparams as hparams_summary
 
 from lightning_rl.core.catalogue import entry
-from lightning_rl.core.checks import refuse_other_lightning
+from lightning_rl.core.checks import check_workers, refuse_other_lightning
 from lightning_rl.core.config import keys
 from lightning_rl.core.errors import RolloutError, UserError
 from lightning_rl.core.files import adopt, require_place
@@ -53,8 +53,9 @@ from lightning_rl.run.callbacks import (
 from lightning_rl.run.checkpoints import AtomicCheckpointIO, load_weights, settle
 from lightning_rl.run.footprint import require_memory
 from lightning_rl.run.member_checkpoints import MemberCheckpointIO
-from lightning_rl.run.options import RunOptions, accelerator_of, checked, run_config
+from lightning_rl.run.options import RunOptions, checked
 from lightning_rl.run.resuming import begun_again, checkpoint_to_resume
+from lightning_rl.run.run_config import accelerator_of, run_config
 from lightning_rl.run.runtime import prepare_process
 from lightning_rl.run.state import (
     LAST,
@@ -219,6 +220,7 @@ def train(
         )
     name = found.name  # paths, configs and checkpoints carry the long one
     asked = checked(RunOptions(name, gamename, settings=settings, **given))
+    check_workers(asked.num_workers)
     return run_training(asked, callbacks, logger, networks, "lrl.train")
 
 

@@ -34,7 +34,8 @@ from lightning_rl.methods.inner_loop import InnerLoop
 from lightning_rl.methods.model_based import StepTraining, play
 from lightning_rl.methods.supervised_model import Data
 from lightning_rl.nets.world_models import RealSteps
-from lightning_rl.run.options import RunOptions, run_config
+from lightning_rl.run.options import RunOptions
+from lightning_rl.run.run_config import run_config
 
 META = torch.device("meta")
 WAITS = ("_local_scalar_dense", "nonzero", "masked_select", "equal")

@@ -14,7 +14,8 @@ from lightning_rl.agents.model_based import ModelBasedDQN
 from lightning_rl.core.errors import UserError
 from lightning_rl.envs.panflute import PanFlute
 from lightning_rl.methods.model_based import StepTraining
-from lightning_rl.run.options import RunOptions, run_config
+from lightning_rl.run.options import RunOptions
+from lightning_rl.run.run_config import run_config
 
 
 class Tape(TorchDispatchMode):

@@ -8,7 +8,8 @@ from helpers import refused, run_cli
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.methods.registry import IMPLEMENTATIONS
-from lightning_rl.run.options import RunOptions, accelerator_of, run_config
+from lightning_rl.run.options import RunOptions
+from lightning_rl.run.run_config import accelerator_of, run_config
 
 AUTO_GPU = (
     "UDRL",

@@ -11,9 +11,9 @@ import pytest
 from helpers import ROOT
 
 from lightning_rl.cli import main
+from lightning_rl.cli.flags import COMMANDS
+from lightning_rl.cli.tools import tools
 from lightning_rl.core.arguments import Group
-from lightning_rl.flags import COMMANDS
-from lightning_rl.tools import tools
 
 SNAPSHOTS = ROOT / "tests" / "data_files" / "help"
 
@@ -42,6 +42,12 @@ def test_help_of_each_command(words, capsys, monkeypatch):
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
     assert text == path.read_text()
+
+
+def test_no_words_ask_for_help(capsys):
+    assert main([], "lightning-rl") == main(["--help"], "lightning-rl") == 0
+    text = capsys.readouterr().out
+    assert text == 2 * text[: len(text) // 2]
 
 
 def test_each_snapshot_has_its_command():

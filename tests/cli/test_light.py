@@ -9,9 +9,9 @@ import pytest
 from helpers import ROOT, tiny_flags
 
 import lightning_rl
+from lightning_rl.cli.flags import COMMANDS
+from lightning_rl.cli.tools import tools
 from lightning_rl.core.arguments import Group
-from lightning_rl.flags import COMMANDS
-from lightning_rl.tools import tools
 
 HEAVY = (
     "torch",
@@ -115,6 +115,7 @@ def test_a_run_starts_at_once_and_loads_what_it_needs(tmp_path):
     program = f"""
 import contextlib, gc, io, sys, time
 from lightning_rl import cli
+from lightning_rl.cli import commands
 out, imported = io.StringIO(), []
 
 def load():
@@ -130,7 +131,7 @@ class Watch(io.StringIO):
             imported.append("progress")
         return super().write(text)
 
-original, cli.import_lightning = cli.import_lightning, load
+original, commands.import_lightning = commands.import_lightning, load
 with contextlib.redirect_stdout(out), contextlib.redirect_stderr(Watch()):
     assert cli.main({words}) == 0
 assert imported[1:] == ["progress"], imported

@@ -21,7 +21,7 @@ def test_a_full_disk_names_the_remedy_that_there_is(capsys, monkeypatch):
     def full(words, program):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("lightning_rl.cli._main", full)
+    monkeypatch.setattr("lightning_rl.cli._run", full)
     assert "free space, then --resume" in refused(capsys, main(["--seed", "3"]))
     assert "free space, then --resume" in refused(capsys, main(["train", "--seed", "3"]))
     assert "free space, then run the command again" in refused(
@@ -58,7 +58,7 @@ def test_what_the_system_refuses_is_one_line(error, words, capsys, monkeypatch):
     def fail(words, program):
         raise error
 
-    monkeypatch.setattr("lightning_rl.cli._main", fail)
+    monkeypatch.setattr("lightning_rl.cli._run", fail)
     assert words in refused(capsys, main([]))
 
 
@@ -66,6 +66,6 @@ def test_a_defect_of_the_program_is_not_hidden(monkeypatch):
     def fail(words, program):
         raise RuntimeError("shapes (3,) and (4,) do not match")
 
-    monkeypatch.setattr("lightning_rl.cli._main", fail)
+    monkeypatch.setattr("lightning_rl.cli._run", fail)
     with pytest.raises(RuntimeError, match="do not match"):
         main([])

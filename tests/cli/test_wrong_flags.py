@@ -5,9 +5,13 @@ code 2, nothing written.
 import pytest
 from helpers import refused
 
-from lightning_rl.cli import main, with_flags
+from lightning_rl.cli import main
+from lightning_rl.cli.commands import with_flags
+from lightning_rl.cli.flags import FLAGS, Mode
+from lightning_rl.cli.parser import mode_of
+from lightning_rl.core.errors import UserError
 from lightning_rl.evolution import cluster
-from lightning_rl.flags import EXECUTORS, FLAGS, MODES, REPRODUCE, build_parser, mode_of
+from lightning_rl.run.options import KINDS
 
 
 @pytest.mark.parametrize(
@@ -176,43 +180,16 @@ def test_bad_flags(flags, words, capsys, tmp_path):
     assert not list(tmp_path.iterdir())  # nothing is made before everything is checked
 
 
-TRAINING = [
-    *(
-        ["--implementation", "UDRL"],
-        ["--gamename", "cartpole"],
-        ["--exp_name", "a"],
-        ["--seed", "1"],
-        ["--preset", "a"],
-    ),
-    *(
-        ["--max_epochs", "1"],
-        ["--set", "a=1"],
-        ["--config", "a"],
-        ["--no_expo_weighting"],
-        ["--logdir", "a"],
-    ),
-    *(
-        ["--accelerator", "cpu"],
-        ["--executor", "serial"],
-        ["--ray_address", "a:1"],
-        ["--resume"],
-        ["--reload", "a"],
-    ),
-    *(
-        ["--recording_epoch_interval", "1"],
-        ["--num_seeds", "1"],
-        ["--num_processes", "1"],
-        ["--no_checkpoint"],
-    ),
-    *(["--stop_return", "1"], ["--stop_evaluations", "1"]),
-]
+OF_TRAINING = [name for name, flag in FLAGS.items() if Mode.TRAIN in flag.modes]
 
 
-@pytest.mark.parametrize("flags", TRAINING, ids=lambda flags: flags[0])
-def test_a_flag_of_training_is_refused_where_a_checkpoint_is_evaluated(flags, capsys):
-    line = refused(capsys, main(["--eval_agent", "nowhere.ckpt", *flags]))
-    assert f"{flags[0]} goes with" in line
-    assert "not with --eval_agent; leave it out" in line
+@pytest.mark.parametrize("name", OF_TRAINING)
+def test_a_flag_of_training_is_refused_where_a_checkpoint_is_evaluated(name):
+    if Mode.EVAL in FLAGS[name].modes:
+        assert mode_of(["--eval_agent", name]) is Mode.EVAL
+        return
+    with pytest.raises(UserError, match=f"{name} goes with .*, not with --eval_agent; leave it"):
+        mode_of(["--eval_agent", name])
 
 
 @pytest.mark.parametrize(
@@ -307,35 +284,21 @@ def test_flags_that_contradict_each_other_or_would_be_ignored(
     assert not list(tmp_path.iterdir())
 
 
-def test_flags_that_agree_are_taken():
+@pytest.mark.parametrize(
+    ("flags", "mode"),
+    [
+        (["--eval_agent", "--eval_command", "--num_workers", "--force"], Mode.EVAL),
+        (["--executor", "--ray_address", "--max_epochs", "--resume"], Mode.TRAIN),
+        (["--use_tune", "--tune", "--resume", "--ray_address"], Mode.TUNE),
+    ],
+)
+def test_flags_that_go_together(flags, mode):
+    assert mode_of(flags) is mode
+
+
+def test_a_flag_and_a_setting_may_say_the_same():
     assert with_flags({"max_epochs": 2}, {"--max_epochs": ("max_epochs", 2)}) == {"max_epochs": 2}
-    assert (
-        mode_of(
-            {"--eval_agent": "a", "--eval_command": "sweep", "--num_workers": 0, "--force": True}
-        )
-        == "--eval_agent"
-    )
-    assert (
-        mode_of({"--executor": "ray", "--ray_address": "a:1", "--max_epochs": 3, "--resume": True})
-        == "training"
-    )
-    assert (
-        mode_of(
-            {"--use_tune": True, "--tune": ["trials=3"], "--resume": True, "--ray_address": "a:1"}
-        )
-        == "--use_tune"
-    )
-
-
-def test_every_flag_means_something_in_some_mode():
-    flags = {
-        action.option_strings[0] for action in build_parser()._actions if action.option_strings
-    }
-    assert set().union(*MODES.values()) == set(FLAGS)
-    assert flags - {"-h", "--version"} == {
-        name for name, flag in FLAGS.items() if flag.modes != (REPRODUCE,)
-    }
 
 
 def test_executors_are_those_that_there_are():
-    assert tuple(cluster.EXECUTORS) == EXECUTORS
+    assert KINDS["executor"].words == tuple(cluster.EXECUTORS)

@@ -17,14 +17,15 @@ from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
 from lightning_rl.cli import main
+from lightning_rl.cli.flags import FLAGS, Mode
+from lightning_rl.cli.parser import build_parser
+from lightning_rl.cli.tools import tools
 from lightning_rl.core.catalogue import aliases
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES
-from lightning_rl.flags import MODES, build_parser
 from lightning_rl.lab.tuning.space import FORMS, TuneConfig
 from lightning_rl.methods.registry import IMPLEMENTATIONS
 from lightning_rl.run import footprint
-from lightning_rl.tools import tools
 
 CPU_S, WALL_S = 30.0, 60.0
 BOMB = (
@@ -277,25 +278,19 @@ def flags(draw, chosen, name):
 def training_lines(draw):
     """A command line of the trainer, ordinary but for one to four flags."""
     name, game = draw(mostly(st.sampled_from(FITTING), st.tuples(names, games), draw))
-    mode = draw(
-        st.sampled_from(
-            [*["training"] * 7, "--use_tune", "--use_tune", "--eval_agent", "--imagine"]
-        )
-    )
-    if mode in ("--eval_agent", "--imagine"):
-        words = ["--eval_agent", "@good.ckpt", *(["--imagine"] if mode == "--imagine" else [])]
+    often = [Mode.TRAIN] * 7 + [Mode.TUNE] * 2
+    mode = draw(st.sampled_from([*often, Mode.EVAL, Mode.IMAGINE]))
+    if mode in (Mode.EVAL, Mode.IMAGINE):
+        words = ["--eval_agent", "@good.ckpt"]
     else:
-        words = [
-            "--implementation",
-            name,
-            "--gamename",
-            game,
-            *(["--use_tune"] if mode == "--use_tune" else []),
-        ]
-    fitting_flags = st.sampled_from(sorted(MODES[mode] - _GIVEN))
-    anything = st.sampled_from(sorted(set().union(*MODES.values()) - {"--figure"}))
+        words = ["--implementation", name, "--gamename", game]
+    if mode in (Mode.TUNE, Mode.IMAGINE):
+        words.append(mode.flag)
+    own = {name for name, flag in FLAGS.items() if mode in flag.modes}
+    fitting_flags = st.sampled_from(sorted(own - _GIVEN))
+    anything = st.sampled_from(sorted(FLAGS.keys() - {"--figure"}))
     usual = st.just(
-        {"--eval_agent": "--eval_command", "--imagine": "--eval_episodes"}.get(mode, "--set")
+        {Mode.EVAL: "--eval_command", Mode.IMAGINE: "--eval_episodes"}.get(mode, "--set")
     )
     for _ in range(draw(st.integers(1, 3))):
         chosen = draw(mostly(usual, mostly(fitting_flags, anything, draw), draw))

@@ -9,7 +9,8 @@ from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.evaluate import evaluate
 from lightning_rl.methods.agents import AgentMethod, member_policy
 from lightning_rl.methods.registry import IMPLEMENTATIONS
-from lightning_rl.run.options import RunOptions, run_config
+from lightning_rl.run.options import RunOptions
+from lightning_rl.run.run_config import run_config
 
 # One environment in batched torch for each agent, and one of Gymnasium's for each way of acting.
 CASES = [

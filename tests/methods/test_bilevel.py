@@ -13,7 +13,8 @@ from lightning_rl.lab.evaluate import evaluate
 from lightning_rl.methods.inner_loop import InnerLoop
 from lightning_rl.methods.reward_network import RN
 from lightning_rl.methods.synthetic_dataset import CloningLoop
-from lightning_rl.run.options import RunOptions, run_config
+from lightning_rl.run.options import RunOptions
+from lightning_rl.run.run_config import run_config
 
 STRATEGIES = [
     ("SE", "published", {"step_decay": 0.9, "noise_decay": 0.8}),

@@ -10,7 +10,8 @@ from lightning_rl.lab.scalars import read_scalar
 from lightning_rl.methods.curriculum import GrowingHorizon
 from lightning_rl.methods.proxy_search import ProxySearch
 from lightning_rl.methods.registry import implementation
-from lightning_rl.run.options import RunOptions, run_config
+from lightning_rl.run.options import RunOptions
+from lightning_rl.run.run_config import run_config
 
 CUT = {
     "test_horizon": "[20,4]",

@@ -9,17 +9,8 @@ from __future__ import annotations
 
 import argparse
 
-from lightning_rl.core.arguments import (
-    Argument,
-    Tool,
-    argument,
-    checked_path,
-    count,
-    figure_path,
-    force,
-    number,
-    positive,
-)
+from lightning_rl.core.arguments import Argument, Tool, argument, force
+from lightning_rl.core.kinds import checked_path, count, figure_path, number, positive
 from lightning_rl.core.outputs import Out
 
 AXES = {

@@ -6,15 +6,8 @@ from __future__ import annotations
 
 import argparse
 
-from lightning_rl.core.arguments import (
-    Argument,
-    Tool,
-    argument,
-    count,
-    force,
-    gamename,
-    non_negative,
-)
+from lightning_rl.core.arguments import Argument, Tool, argument, force
+from lightning_rl.core.kinds import count, gamename, non_negative
 from lightning_rl.run.runtime import prepare_process
 
 TRANSFER_AGENTS = ("DDQN", "DuelingDDQN", "TD3-discrete")

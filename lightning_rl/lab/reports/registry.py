@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from lightning_rl.core.arguments import (
-    Tool,
-    argument,
-    checked_path,
-    figure_path,
-    force,
-    gamename,
-    whole,
-)
+from lightning_rl.core.arguments import Tool, argument, force
+from lightning_rl.core.kinds import Whole, checked_path, figure_path, gamename
 from lightning_rl.lab.figures.registry import BINNED, SCORE
 
 RUN_COLUMNS = (
@@ -121,7 +114,7 @@ REPORTS = {
             argument(
                 "--seed",
                 "seed of the environment and the actions (default 0)",
-                type=whole(0, 2**31 - 1),
+                type=Whole(0, 2**31 - 1),
                 default=0,
                 metavar="N",
             ),
@@ -148,7 +141,7 @@ REPORTS = {
             argument(
                 "--port",
                 "port of this machine (default 8000)",
-                type=whole(0, 65535),
+                type=Whole(0, 65535),
                 default=8000,
                 metavar="N",
             ),

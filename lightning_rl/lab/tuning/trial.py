@@ -26,7 +26,8 @@ from lightning_rl.lab.tables import csv_lines, csv_rows
 from lightning_rl.lab.tuning.space import TuneConfig, spaces
 from lightning_rl.methods.registry import implementation
 from lightning_rl.run.callbacks import StopAtBudget
-from lightning_rl.run.options import RunOptions, check_accelerator, run_config
+from lightning_rl.run.options import RunOptions
+from lightning_rl.run.run_config import check_accelerator, run_config
 from lightning_rl.run.runtime import prepare_process
 from lightning_rl.run.train import run_training
 

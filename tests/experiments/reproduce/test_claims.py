@@ -26,15 +26,15 @@ from experiments.reproduce.manifest import load_claims
 from experiments.reproduce.reading import POINTS, statistic
 from experiments.reproduce.runs import Job, budget_of, config_hash, shown_command, steps_of
 from experiments.reproduce.seeds import seed_list
-from lightning_rl.cli import run_options
+from lightning_rl.cli.commands import run_options
+from lightning_rl.cli.parser import parse
+from lightning_rl.cli.tools import tools
 from lightning_rl.core.catalogue import BASELINE
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import write_text
 from lightning_rl.envs.proxies import proxy_path, read_proxy, shipped
-from lightning_rl.flags import parse
 from lightning_rl.lab.figures.runs import AGGREGATES
-from lightning_rl.run.options import run_config
-from lightning_rl.tools import tools
+from lightning_rl.run.run_config import run_config
 
 MANIFEST = ROOT / "results" / "claims.yaml"
 CLAIMS = load_claims(MANIFEST).claims

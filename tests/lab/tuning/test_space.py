@@ -9,7 +9,8 @@ from lightning_rl.lab.tuning import search
 from lightning_rl.lab.tuning.space import load_tune_config, spaces
 from lightning_rl.lab.tuning.trial import Plan
 from lightning_rl.methods.registry import IMPLEMENTATIONS
-from lightning_rl.run.options import RunOptions, run_config
+from lightning_rl.run.options import RunOptions
+from lightning_rl.run.run_config import run_config
 
 
 def test_what_is_drawn_becomes_what_the_config_takes():

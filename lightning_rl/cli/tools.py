@@ -13,21 +13,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from lightning_rl.cli.parser import SUMMARIES
 from lightning_rl.core.arguments import Group, Tool
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import unknown
-from lightning_rl.flags import SUMMARIES
 from lightning_rl.lab.figures.registry import FIGURES
 from lightning_rl.lab.protocols.registry import PROTOCOLS
 from lightning_rl.lab.reports.registry import REPORTS
 
 OLD_NAMES = {"evaluate": "proxies"}
 
-CHECKOUT = Path(__file__).resolve().parent.parent
+CHECKOUT = Path(__file__).resolve().parents[2]
 """The folder of this package: a checkout of the repository, or where packages are installed."""
 MARKER = "results/claims.yaml"  # which only the repository has
 IN_REPOSITORY = {
-    "COMMANDS": ("baseline", "docs", "claims"),
+    "COMMANDS": ("reproduce", "baseline", "docs", "claims"),
     "FIGURES": (
         "phase",
         "policy-gradient",

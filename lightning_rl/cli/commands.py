@@ -1,0 +1,210 @@
+"""What the modes of the command line do. Nothing heavy is imported before the arguments are
+checked and a first line is printed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from lightning_rl.cli.flags import FINAL_EVAL_EPISODES, IMAGINED_EPISODES, SWEEP_EPISODES, Mode
+from lightning_rl.cli.tools import use
+from lightning_rl.core.catalogue import entry
+from lightning_rl.core.checks import check_workers
+from lightning_rl.core.config import check_key, keys, merged_values, parse_settings, read_settings
+from lightning_rl.core.errors import UserError
+from lightning_rl.core.gamenames import GAMES, named_game, unknown_gamename
+from lightning_rl.core.limits import nearest, shown, within
+from lightning_rl.core.lines import say
+from lightning_rl.core.workers import default_workers
+from lightning_rl.run.options import OPTIONS, RunOptions, checked
+from lightning_rl.run.runtime import import_lightning, prepare_process
+from lightning_rl.run.state import checkpoint_at
+
+_ALMOST = 0.8  # like a name: two of ten letters are others
+
+
+def _begin(line: str) -> None:
+    """Prints at once what runs and where, then imports the packages that take seconds."""
+    say(line)
+    import_lightning()
+
+
+def _figure(arguments: Namespace) -> int:
+    use(["figures", *arguments.figure])
+    return 0
+
+
+def _evaluate(arguments: Namespace) -> int:
+    path = checkpoint_at(arguments.eval_agent)
+    num_workers = _num_workers(arguments)
+    command = arguments.eval_command
+    if arguments.render is not None:
+        commands = [command] if command else []
+        use(["film", str(path), *commands, "--window"])
+        return 0
+    _begin(f"evaluating '{path}'")
+    from lightning_rl.lab.evaluate import (
+        calibrate_checkpoint,
+        evaluate_checkpoint,
+        parse_sweep,
+        print_report,
+        print_sweep,
+        sweep,
+    )
+
+    prepare_process()
+    if arguments.calibrate and not command:
+        command = "sweep"
+    sweeps = parse_sweep(command) is not None
+    if arguments.calibrate:
+        low, high = calibrate_checkpoint(path, num_workers)
+        say(f"returns of {within(low, high)} can be asked for; that is kept in '{path}'")
+    if sweeps:
+        episodes = arguments.eval_episodes or SWEEP_EPISODES
+        print_sweep(sweep(path, episodes, num_workers, command, arguments.force))
+    else:
+        episodes = arguments.eval_episodes or FINAL_EVAL_EPISODES
+        print_report(evaluate_checkpoint(path, episodes, command, num_workers, arguments.force))
+    return 0
+
+
+def _imagine(arguments: Namespace) -> int:
+    path = checkpoint_at(arguments.eval_agent)
+    _begin(f"imagining with '{path}'")
+    from lightning_rl.lab.imagine import imagine, print_imagination
+
+    prepare_process()
+    episodes = arguments.eval_episodes or IMAGINED_EPISODES
+    print_imagination(imagine(path, episodes, arguments.force))
+    return 0
+
+
+def _train(arguments: Namespace) -> int:
+    arguments.num_workers = _num_workers(arguments)
+    if arguments.ray_address is not None and arguments.executor != "ray":
+        raise UserError("--ray_address goes with --executor ray or --use_tune; leave it out")
+    options = run_options(arguments)
+    if arguments.num_processes == 1:
+        from lightning_rl.run.train import train_and_report
+
+        return train_and_report(options)
+    from lightning_rl.run.processes import train_groups
+
+    return train_groups(options, arguments.num_processes)
+
+
+def _search(arguments: Namespace) -> int:
+    arguments.num_workers = arguments.num_workers or 0  # as many as its cluster has
+    resume = arguments.resume
+    arguments.resume = False  # the search goes on, not the runs whose options these are
+    options = run_options(arguments)
+    from lightning_rl.lab.tuning.search import tune
+    from lightning_rl.lab.tuning.space import load_tune_config
+    from lightning_rl.lab.tuning.trial import Plan
+
+    settings = parse_settings(arguments.tune_settings, "--tune", "trials=20")
+    config = load_tune_config(options.implementation, options.gamename, settings)
+    for key in options.settings:
+        if key in (*config.budget, *config.settings, *config.search):
+            raise UserError(
+                f"--set {key} (or its flag): the search sets it itself; leave it out, or say it "
+                "with --tune"
+            )
+    fixed = Plan(options, config).config({})
+    config = load_tune_config(options.implementation, options.gamename, settings, fixed.unread())
+    reload = options.reload
+    if reload is not None:
+        reload = reload.resolve()  # trials work in folders of their own
+    trials = dataclasses.replace(
+        options, logdir=options.logdir.resolve(), reload=reload, ray_address=None
+    )
+    return tune(Plan(trials, config, options.ray_address), resume)
+
+
+ACTIONS: dict[Mode, Callable[[Namespace], int]] = {
+    Mode.FIGURE: _figure,
+    Mode.IMAGINE: _imagine,
+    Mode.EVAL: _evaluate,
+    Mode.TUNE: _search,
+    Mode.TRAIN: _train,
+}
+"""What each does with its flags; the exit code."""
+
+
+def _num_workers(arguments: Namespace) -> int:
+    """--num_workers, or its default; UserError for more than there are cores."""
+    asked = arguments.num_workers
+    return check_workers(default_workers() if asked is None else asked)
+
+
+def with_flags(settings: Mapping[str, Any], meant: Mapping[str, tuple[str, Any]]) -> dict[str, Any]:
+    """``--set`` with the flags that mean the same, ``{flag: (key, value or None)}``; UserError
+    where both say something else.
+    """
+    merged = dict(settings)
+    for flag, (key, value) in meant.items():
+        if value is not None and merged.setdefault(key, value) != value:
+            raise UserError(
+                f"{flag} contradicts --set {key}={shown(merged[key])}; leave one of them out"
+            )
+    return merged
+
+
+def _check_gamename(name: str) -> None:
+    """UserError for a name that neither this package nor Gymnasium, nor a module that Gymnasium
+    imports, can know.
+
+    Gymnasium is loaded only for a name that is not almost one of this package: ``MountainCar`` is
+    MountainCar-v0.
+    """
+    if named_game(name) is None and ":" not in name and not re.search(r"-v\d+$", name):
+        if nearest(name, GAMES, _ALMOST) is not None:
+            raise unknown_gamename(name)
+        from lightning_rl.envs.spec import env_spec
+
+        env_spec(name)
+
+
+def _settings(arguments: Namespace, method: str, known: Sequence[str]) -> dict[str, Any]:
+    """``--set`` and the flags that mean the same as a key."""
+    meant = {f"--{key}": (key, getattr(arguments, key)) for key in ("max_epochs", "eval_episodes")}
+    if arguments.no_expo_weighting:
+        if "weights" not in known:
+            raise UserError(
+                f"--no_expo_weighting: {method} has no exponential weights; leave it out"
+            )
+        meant["--no_expo_weighting"] = ("weights", "none")
+    settings = with_flags(parse_settings(arguments.settings), meant)
+    for key in settings:
+        check_key("--set", key, known)
+    return settings
+
+
+def run_options(arguments: Namespace) -> RunOptions:
+    """The options of a training run, checked as far as that goes without the packages that
+    train, which are then imported.
+    """
+    found = entry(arguments.implementation)
+    values = {name: value for name, value in vars(arguments).items() if name in OPTIONS}
+    values["implementation"] = found.name
+    values["settings"] = _settings(arguments, found.name, keys(found))
+    merged_values(found.name, arguments.gamename, arguments.preset)  # an unknown preset is refused
+    values["config"] = {}
+    if arguments.config is not None:
+        values["config"] = read_settings(arguments.config, found.name)
+    values["checkpoint"] = not arguments.no_checkpoint
+    options = checked(RunOptions(**values))
+    _check_gamename(options.gamename)
+    seeds = f"seed {options.seed}"
+    if options.num_seeds > 1:
+        seeds += f" to {options.seed + options.num_seeds - 1}"
+    workers = "1 worker" if options.num_workers == 1 else f"{options.num_workers} workers"
+    _begin(
+        f"{found.name} on {options.gamename}, {seeds}, accelerator {options.accelerator}, "
+        f"{workers}: {options.run_dir.parent}"
+    )
+    return options

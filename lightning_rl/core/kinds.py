@@ -1,0 +1,215 @@
+"""Kinds of values that flags and options take. Each reads the text of a command line, as argparse's
+``type``, and checks what a Python caller gives, so that both have the same limits.
+"""
+
+from __future__ import annotations
+
+import math
+from argparse import ArgumentTypeError
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lightning_rl.core.checks import (
+    checked_gamename,
+    checked_name,
+    one_number,
+    one_of,
+    truth,
+    user_path,
+    whole_number,
+)
+from lightning_rl.core.errors import UserError
+from lightning_rl.core.limits import WHOLE, shorten, shown
+from lightning_rl.core.modules import allow
+from lightning_rl.core.workers import cores
+
+
+class Kind:
+    """A kind of values; this one is any text."""
+
+    def __call__(self, text: str) -> Any:
+        """The value that a text means; ArgumentTypeError for what means none."""
+        return text
+
+    def check(self, name: str, value: Any) -> Any:
+        """The value that a Python caller means by an option of this name; UserError for what is
+        none.
+        """
+        raise NotImplementedError
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """Those of argparse."""
+        return {"type": self}
+
+
+@dataclass(frozen=True)
+class Whole(Kind):
+    """A whole number from ``low`` to ``high``."""
+
+    low: int
+    high: int = WHOLE
+
+    def __call__(self, text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError as error:
+            raise ArgumentTypeError(f"invalid whole number: '{shorten(text)}'") from error
+        if value < self.low:
+            reason = "negative" if self.low == 0 else "too small"
+            raise ArgumentTypeError(f"{shown(value)} is {reason}, it must be {self.low} or more")
+        if value > self.high:
+            raise ArgumentTypeError(
+                f"{shown(value)} is too large, it must be {self.high:,} or less"
+            )
+        return value
+
+    def check(self, name: str, value: Any) -> int:
+        return whole_number(name, value, self.low, self.high)
+
+
+class Interval(Whole):
+    """Every so many epochs; -1 for never."""
+
+    def __init__(self) -> None:
+        super().__init__(-1)
+
+    def __call__(self, text: str) -> int:
+        value = super().__call__(text)
+        if value == 0:
+            raise ArgumentTypeError("0 is not an interval, it must be 1 or more, or -1 for never")
+        return value
+
+    def check(self, name: str, value: Any) -> int:
+        interval = super().check(name, value)
+        if interval == 0:
+            raise UserError(f"{name} 0: it must be 1 or more, or -1 for never")
+        return interval
+
+
+class ProcessCount(Whole):
+    """A number of processes, at most one a core."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+    def __call__(self, text: str) -> int:
+        value = super().__call__(text)
+        most = cores()
+        if value > most:
+            raise ArgumentTypeError(
+                f"{value} processes on {most} cores, it must be {most} or fewer"
+            )
+        return value
+
+
+class Number(Kind):
+    """A finite number."""
+
+    def __call__(self, text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError as error:
+            raise ArgumentTypeError(f"invalid number: '{shorten(text)}'") from error
+        if not math.isfinite(value):
+            raise ArgumentTypeError(f"{value} is not finite; give a finite number")
+        return value
+
+    def check(self, name: str, value: Any) -> float:
+        number = one_number(value)
+        if number is None or not math.isfinite(number):
+            raise UserError(f"{name} {shown(value)}: it must be a finite number, e.g. 250")
+        return number
+
+
+class Positive(Number):
+    """A number above 0."""
+
+    def __call__(self, text: str) -> float:
+        value = super().__call__(text)
+        if value <= 0:
+            raise ArgumentTypeError(f"{text} must be a number above 0")
+        return value
+
+
+class AnyPath(Kind):
+    """The path of a file or folder that the system can have."""
+
+    def __call__(self, text: str) -> Path:
+        try:
+            return user_path("path", text)
+        except UserError as error:
+            raise ArgumentTypeError(str(error)) from error
+
+    def check(self, name: str, value: Any) -> Path:
+        return user_path(name, value)
+
+
+class FigurePath(AnyPath):
+    """The path of a figure or report: a name without a folder means a file in ``figures/``, which
+    git ignores.
+
+    The name of a file that is there is no new name; whoever typed it has perhaps forgotten OUT.
+    """
+
+    def __call__(self, text: str) -> Path:
+        path = super().__call__(text)
+        return path if "/" in text or path.exists() else Path("figures") / path
+
+
+@dataclass(frozen=True)
+class Name(Kind):
+    """A name, whatever it names. example: what the error for something else says."""
+
+    example: str
+
+    def check(self, name: str, value: Any) -> str:
+        return checked_name(name, value, self.example)
+
+
+class Gamename(Kind):
+    """A gamename, whose module may be imported because it is typed."""
+
+    def __call__(self, text: str) -> str:
+        allow(text)
+        return text
+
+    def check(self, name: str, value: Any) -> str:
+        return checked_gamename(value)
+
+
+class Choice(Kind):
+    """One of some words."""
+
+    def __init__(self, *words: str):
+        self.words = words
+
+    def check(self, name: str, value: Any) -> str:
+        return one_of(name, value, self.words)
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        return {"choices": self.words}
+
+
+class Truth(Kind):
+    """True or False; its flag makes it True."""
+
+    def check(self, name: str, value: Any) -> bool:
+        return truth(name, value)
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        return {"action": "store_true"}
+
+
+count = Whole(1)
+non_negative = Whole(0)
+process_count = ProcessCount()
+number = Number()
+positive = Positive()
+gamename = Gamename()
+checked_path = AnyPath()
+figure_path = FigurePath()
