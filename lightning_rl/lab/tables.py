@@ -57,11 +57,18 @@ def interval(value: float, low: float, high: float, form: str = ".1f") -> str:
     """
     if math.isnan(low):
         return f"{value:{form}}"
-    return (
-        f"{value:{form}} (all alike)"
-        if low == high
-        else f"{value:{form}} [{low:{form}}, {high:{form}}]"
-    )
+    if low == high:
+        return f"{value:{form}} (all alike)"
+    return f"{value:{form}} [{low:{form}}, {high:{form}}]"
+
+
+def counted(counts: Iterable[int], what: str = "seed") -> str:
+    """``5 seeds``, ``1 seed`` or ``3 - 5 seeds``."""
+    counts = list(counts)
+    low, high = min(counts), max(counts)
+    if low < high:
+        return f"{low} - {high} {what}s"
+    return f"{low} {what}" if low == 1 else f"{low} {what}s"
 
 
 def markdown(rows: Sequence[Sequence[str]]) -> str:

@@ -18,6 +18,7 @@ from lightning_rl.functional.statistics import sampling_floor
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.csv_files import labelled, read_csv, require, require_cells
 from lightning_rl.lab.figures.runs import is_run, open_run, read_sources
+from lightning_rl.lab.tables import counted
 from lightning_rl.run.shipped import results_folder
 
 COLUMNS = ["run", "command", "commanded", "obtained_mean", "obtained_sd"]
@@ -34,17 +35,22 @@ def draw_sweeps(out: Out, table: pd.DataFrame, title: str, published: Collection
     name = table["command"].iloc[0]
     runs = table.groupby("run", sort=False)
     for index, (label, rows) in enumerate(runs):
-        x, mean, sd = (rows[column].to_numpy(float) for column in COLUMNS[2:])
-        band, alpha = (mean - sd, mean + sd), 0.5 / (len(runs) + 1)
-        colour = style.REFERENCE_COLOURS[0] if label in published else style.colour(index)
+        asked, mean, sd = (rows[column].to_numpy(float) for column in COLUMNS[2:])
         style.banded_line(
-            axes, x, mean, *band, colour, alpha, marker="o", markersize=4, label=label
+            axes,
+            asked,
+            mean,
+            mean - sd,
+            mean + sd,
+            style.REFERENCE_COLOURS[0] if label in published else style.colour(index),
+            alpha=0.5 / (len(runs) + 1),
+            marker="o",
+            markersize=4,
+            label=label,
         )
     if name == "return":
         start = float(table["commanded"].iloc[0])
-        axes.axline(
-            (start, start), slope=1, color="grey", linestyle=":", label="obtained = commanded"
-        )
+        _identity(axes, start, "obtained = commanded")
     units = "return" if name == "return" else f"{name} (standard deviations)"
     axes.set(xlabel=f"commanded {units}", ylabel="obtained return")
     axes.legend(loc="best")
@@ -55,6 +61,10 @@ def draw_sweeps(out: Out, table: pd.DataFrame, title: str, published: Collection
     style.save(figure, out, table)
 
 
+def _identity(axes: Axes, start: float, label: str) -> None:
+    axes.axline((start, start), slope=1, color="grey", linestyle=":", label=label)
+
+
 def draw_sweep(out: Out, report: Mapping[str, Any]) -> None:
     """OUT.png, OUT.svg and OUT.csv of one sweep."""
     title = (
@@ -62,11 +72,8 @@ def draw_sweep(out: Out, report: Mapping[str, Any]) -> None:
         "per command, actions sampled"
     )
     run = f"{results_folder(Path(report['checkpoint'])).name}, {report['env_steps']:,} steps"
-    draw_sweeps(
-        out,
-        pd.DataFrame(report["rows"]).assign(run=run, command=report["command_name"])[_KEPT],
-        title,
-    )
+    table = pd.DataFrame(report["rows"]).assign(run=run, command=report["command_name"])
+    draw_sweeps(out, table[_KEPT], title)
 
 
 def _run_name(path: Path) -> str | None:
@@ -85,17 +92,17 @@ def read_sweep(path: Path, label: str | None) -> pd.DataFrame:
     the label names its runs.
     """
     table = read_csv(path / "sweep.csv" if path.is_dir() else path, COLUMNS[2:])
-    run = "seed_" + table["seed"].astype(str) if "seed" in table else path.stem
-    table = pd.DataFrame({"command": "return", "run": run, "episodes": np.nan}, table.index).assign(
-        **table
+    seeds = table.get("seed")  # which the CSV of a claim has instead of these columns
+    run = path.stem if seeds is None else "seed_" + seeds.astype(str)
+    table = pd.DataFrame(
+        {"command": "return", "run": run, "episodes": np.nan, **table}, index=table.index
     )
     require(table, COLUMNS)
     if table.empty:
         raise UserError("it has no row; name another CSV")
     require_cells(table, "command", lambda value: isinstance(value, str), "the name of a command")
-    return table[_KEPT].assign(
-        run=labelled(table["run"], label or _run_name(path)), source=str(path)
-    )
+    names = labelled(table["run"], label or _run_name(path))
+    return table[_KEPT].assign(run=names, source=str(path))
 
 
 def _read_apart(
@@ -106,14 +113,13 @@ def _read_apart(
     """
     table = read_sources(sources, read, None, _NOTHING)
     of_each = table.drop_duplicates([name, "source"])
-    twice = of_each[of_each.duplicated(name, keep=False)]
-    if not twice.empty:
-        called = twice[name].iloc[0]
-        a, b = twice["source"][twice[name] == called].iloc[:2]
-        raise UserError(
-            f"'{a}' and '{b}' are both called '{called}'; tell them apart with a name each, as "
-            "CSV:LABEL"
-        )
+    for called, sources_of_it in of_each.groupby(name, sort=False)["source"]:
+        if len(sources_of_it) > 1:
+            a, b = sources_of_it.iloc[:2]
+            raise UserError(
+                f"'{a}' and '{b}' are both called '{called}'; tell them apart with a name each, as "
+                "CSV:LABEL"
+            )
     return table
 
 
@@ -155,43 +161,34 @@ def mean_line(runs: Sequence[pd.DataFrame]) -> pd.DataFrame:
     if len(runs) == 1:
         mean, sd = runs[0]["obtained_mean"], runs[0]["obtained_sd"]
         return runs[0][["commanded", "obtained_mean"]].assign(low=mean - sd, high=mean + sd)
-    first, last = (
-        max(rows["commanded"].min() for rows in runs),
-        min(rows["commanded"].max() for rows in runs),
-    )
+    first = max(rows["commanded"].min() for rows in runs)
+    last = min(rows["commanded"].max() for rows in runs)
     x = np.linspace(first, last, _POINTS if first < last else 0)
-    mean, low, high = mean_interval(
-        [np.interp(x, rows["commanded"], rows["obtained_mean"]) for rows in runs]
-    )
+    obtained = [np.interp(x, rows["commanded"], rows["obtained_mean"]) for rows in runs]
+    mean, low, high = mean_interval(obtained)
     return pd.DataFrame({"commanded": x, "obtained_mean": mean, "low": low, "high": high})
 
 
 def draw_method(axes: Axes, name: str, table: pd.DataFrame, colour: str) -> pd.DataFrame:
     """One panel; its rows of the CSV."""
     runs = [rows.sort_values("commanded") for _, rows in table.groupby("run", sort=False)]
+    if len(runs) > 1:
+        thin = {"color": colour, "alpha": 0.35, "linewidth": 0.9}
+        for rows in runs:
+            axes.plot(rows["commanded"], rows["obtained_mean"], **thin)
     line = mean_line(runs)
-    for rows in runs if len(runs) > 1 else ():
-        axes.plot(rows["commanded"], rows["obtained_mean"], color=colour, alpha=0.35, linewidth=0.9)
-    style.banded_line(
-        axes,
-        line["commanded"],
-        line["obtained_mean"],
-        line["low"],
-        line["high"],
-        colour,
-        0.25,
-        linewidth=2.2,
-    )
+    columns = (line[column] for column in ("commanded", "obtained_mean", "low", "high"))
+    style.banded_line(axes, *columns, colour, alpha=0.25, linewidth=2.2)
     off = [(rows["obtained_mean"] - rows["commanded"]).abs() for rows in runs]
-    error, worst = np.mean([each.mean() for each in off]), max(each.max() for each in off)
+    error = np.mean([each.mean() for each in off])
+    worst = max(each.max() for each in off)
     floor = np.mean([sampling_floor(rows["obtained_sd"], rows["episodes"]) for rows in runs])
     known = f", by chance alone {floor:.0f}" if np.isfinite(floor) else ""
     axes.set_title(
-        f"{name}, {style.counted([len(runs)])}\nmean error {error:.0f}{known}, worst {worst:.0f}"
+        f"{name}, {counted([len(runs)])}\nmean error {error:.0f}{known}, worst {worst:.0f}"
     )
-    return pd.concat(
-        [table[["run", "commanded", "obtained_mean", "obtained_sd"]], line.assign(run="mean")]
-    ).assign(method=name)
+    seeds = table[["run", "commanded", "obtained_mean", "obtained_sd"]]
+    return pd.concat([seeds, line.assign(run="mean")]).assign(method=name)
 
 
 def _limits(table: pd.DataFrame, columns: Sequence[str]) -> tuple[float, float]:
@@ -206,33 +203,26 @@ def draw_obedience(given: argparse.Namespace) -> None:
     table = _read_apart(given.sources, read_method, "method")
     methods = table.groupby("method", sort=False)
     figure, panels = style.panels(len(methods), (6.4, 5.2), legend=1)
-    parts = [
-        draw_method(axes, name, rows, style.colour(index))
-        for index, (axes, (name, rows)) in enumerate(zip(panels, methods, strict=True))
-    ]
+    parts = []
+    for index, (name, rows) in enumerate(methods):
+        parts.append(draw_method(panels[index], name, rows, style.colour(index)))
     shown = pd.concat(parts, ignore_index=True)
     for axes in panels:
-        axes.axline((0, 0), slope=1, color="grey", linestyle=":", label="obtained = asked")
+        _identity(axes, 0, "obtained = asked")
         axes.set(xlabel="asked return", ylabel="obtained return")
-        axes.set(
-            xlim=_limits(shown, ["commanded"]),
-            ylim=_limits(shown, ["obtained_mean", "low", "high"]),
-        )
+        axes.set_xlim(_limits(shown, ["commanded"]))
+        axes.set_ylim(_limits(shown, ["obtained_mean", "low", "high"]))
     style.shared_legend(figure, panels)
-    alone = "Of a single seed: mean and standard deviation of the episodes. "
-    single = alone if methods["run"].nunique().min() == 1 else ""
+    single = ""
+    if methods["run"].nunique().min() == 1:
+        single = "Of a single seed: mean and standard deviation of the episodes. "
     style.describe(
         figure,
         given.title,
         "Thin: seeds, the mean of the episodes of each command; thick: their mean with its 95 % "
-        "interval, "
-        f"for returns that all were asked for. {single}Error: distance of the mean obtained return "
-        "from what was asked; "
-        "by chance alone: that of a policy which is calibrated exactly, in as many episodes; "
-        "worst: of one seed and command.",
+        f"interval, for returns that all were asked for. {single}Error: distance of the mean "
+        "obtained return from what was asked; by chance alone: that of a policy which is "
+        "calibrated exactly, in as many episodes; worst: of one seed and command.",
     )
-    style.save(
-        figure,
-        given.out,
-        shown[["method", "run", "commanded", "obtained_mean", "obtained_sd", "low", "high"]],
-    )
+    columns = ["method", "run", *COLUMNS[2:], "low", "high"]
+    style.save(figure, given.out, shown[columns])

@@ -9,13 +9,21 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import read_bytes
-from lightning_rl.core.limits import TABLE_BYTES, TABLE_CELLS, TABLE_COLUMNS, shorten, shown
+from lightning_rl.core.limits import (
+    LARGEST_NUMBER,
+    TABLE_BYTES,
+    TABLE_CELLS,
+    TABLE_COLUMNS,
+    shorten,
+    shown,
+)
 from lightning_rl.lab.scalars import print_skipped
-from lightning_rl.lab.tables import IDENTITY, finite, runs_beside
+from lightning_rl.lab.tables import IDENTITY, runs_beside
 
 
 def read_csv(
@@ -42,16 +50,17 @@ def read_csv(
         raise UserError(
             f"'{path}' cannot be read as a CSV: {shorten(' '.join(str(error).split()), 200)}"
         ) from error
-    for name in table.select_dtypes(
-        "object"
-    ):  # whole numbers beyond double precision, which nothing can compute with
-        table[name] = [str(value) if isinstance(value, int) else value for value in table[name]]
-    for name in [*numbers, *lists]:
+    for name in table.select_dtypes("object"):
+        # Whole numbers beyond double precision, which nothing can compute with, are texts.
+        table[name] = table[name].map(lambda value: str(value) if type(value) is int else value)
+    for name in numbers:
         if name in table:
-            table[name] = [
-                _checked(path, row, name, value, name in lists)
-                for row, value in enumerate(table[name], 1)
-            ]
+            table[name] = _numbers(path, name, table[name])
+    for name in lists:
+        if name in table:
+            table[name] = table[name].astype(str)
+            parts = table[name].str.split().map(lambda words: words or [""]).explode()
+            _numbers(path, name, parts)
     return _identified(path, table)
 
 
@@ -64,15 +73,15 @@ def _identified(path: Path, table: pd.DataFrame) -> pd.DataFrame:
         return table
     runs = read_csv(beside)
     require(runs, ("seed", *IDENTITY))
-    about, seeds = (
-        runs.astype({"seed": str}).drop_duplicates("seed").set_index("seed"),
-        table["seed"].astype(str),
-    )
-    if missing := [shorten(seed) for seed in seeds if seed not in about.index]:
+    about = runs.astype({"seed": str}).drop_duplicates("seed").set_index("seed").fillna("")
+    seeds = table["seed"].astype(str)
+    missing = seeds[~seeds.isin(about.index)]
+    if not missing.empty:
         raise UserError(
-            f"'{beside}' has no row of seed {missing[0]}; run lightning-rl reproduce {path.stem}"
+            f"'{beside}' has no row of seed {shorten(missing.iloc[0])}; run lightning-rl reproduce "
+            f"{path.stem}"
         )
-    return table.assign(**{name: seeds.map(about[name].fillna("")) for name in IDENTITY})
+    return table.assign(**{name: seeds.map(about[name]) for name in IDENTITY})
 
 
 def require(table: pd.DataFrame, columns: Sequence[str], remedy: str = "") -> None:
@@ -116,9 +125,9 @@ def labelled(names: pd.Series, label: str | None) -> pd.Series:
     """
     if label is None:
         return names.astype(str)
-    return (
-        pd.Series(label, names.index) if names.nunique() == 1 else f"{label} " + names.astype(str)
-    )
+    if names.nunique() == 1:
+        return pd.Series(label, names.index)
+    return f"{label} " + names.astype(str)
 
 
 def _text(content: bytes) -> str:
@@ -134,12 +143,16 @@ def _text(content: bytes) -> str:
     return content.decode()
 
 
-def _checked(path: Path, row: int, name: str, value: object, several: bool) -> object:
-    """The value of a cell: a number, or the text of several."""
-    parts = str(value).split() if several else [value]
-    for part in parts or [""]:
-        if not finite(part):
-            raise UserError(
-                f"'{path}', row {row}, column {shorten(name)}: {shown(part)} is not a finite number"
-            )
-    return str(value) if several else float(str(value)) if isinstance(value, str) else value
+def _numbers(path: Path, name: str, column: pd.Series) -> pd.Series:
+    """A column as numbers; UserError with its first cell that holds no finite number of a usable
+    size.
+    """
+    values = pd.to_numeric(column, errors="coerce")
+    usable = values.abs() <= LARGEST_NUMBER
+    if not usable.all():
+        place = int(np.argmin(usable))
+        row, value = column.index[place] + 1, column.tolist()[place]
+        raise UserError(
+            f"'{path}', row {row}, column {shorten(name)}: {shown(value)} is not a finite number"
+        )
+    return values

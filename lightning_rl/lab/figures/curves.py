@@ -8,12 +8,11 @@ runs of an environment have, in the unit of the curve, with its interval over se
 from __future__ import annotations
 
 import argparse
-import contextlib
 import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -29,7 +28,7 @@ from lightning_rl.lab.figures.csv_files import read_csv, require
 from lightning_rl.lab.figures.groups import LABELS, Group, in_common, read_groups, units_text
 from lightning_rl.lab.figures.runs import split_label
 from lightning_rl.lab.scalars import Floats
-from lightning_rl.lab.tables import put_rows, save_table
+from lightning_rl.lab.tables import counted, put_rows, save_table
 
 LINES = "thin: single seeds; thick: their mean"
 UNEVEN = "which ends with the shortest run"
@@ -44,7 +43,6 @@ TOGETHER = 3
 SEEDS_TOGETHER = 20
 """... and only if they have at most so many seeds in all."""
 OTHERS = "grey: the means of the others"
-AREA_COLUMNS = ("gamename", "group", "seeds", "steps", "mean", "low", "high")
 
 
 @dataclass(frozen=True)
@@ -69,13 +67,11 @@ class Reference:
         mark just as much.
         """
         inside = np.abs(self.x - mark) < window / 2 * (1 - 1e-9)
+        if not inside.any():
+            return float("nan"), False
         unseen = np.isnan(self.value)
         value = np.where(unseen, self.below, self.value)[inside]
-        return (
-            (float(value.mean()), bool(unseen[inside].any()))
-            if len(value)
-            else (float("nan"), False)
-        )
+        return float(value.mean()), bool(unseen[inside].any())
 
 
 def read_reference(source: str, axis: str) -> Reference:
@@ -85,10 +81,15 @@ def read_reference(source: str, axis: str) -> Reference:
     path, label = split_label(source)
     table = read_csv(path, (axis, "value", "below"))
     require(table, (axis, "value"), f"--reference '{path}' has: {', '.join(map(str, table))}")
-    x, value = (table[name].to_numpy(float) for name in (axis, "value"))
-    unseen = table["below"].to_numpy(float) == 1 if "below" in table else np.zeros(len(x), bool)
+    value = table["value"].to_numpy(float)
+    unseen = np.zeros(len(table), bool)
+    if "below" in table:
+        unseen = table["below"].to_numpy(float) == 1
     return Reference(
-        label or path.stem, x, np.where(unseen, np.nan, value), np.where(unseen, value, np.nan)
+        label or path.stem,
+        table[axis].to_numpy(float),
+        np.where(unseen, np.nan, value),
+        np.where(unseen, value, np.nan),
     )
 
 
@@ -113,38 +114,34 @@ def draw_group(
     marked: with markers on its mean, as it may lie on that of another group.
     """
     several = len(group.seeds) > 1
-    lines = {
-        f"seed_{seed}": (group.x, values)
-        for seed, values in zip(group.seeds, group.values, strict=True)
-    }
-    for values in group.values:
-        mark, alpha, width = style.marker(values), 0.3 if several else 1, 0.7 if several else 1.5
+    lines = {}
+    for seed, values in zip(group.seeds, group.values, strict=True):
+        lines[f"seed_{seed}"] = (group.x, values)
         axes.plot(
-            group.x, values, color=colour, alpha=alpha, linewidth=width, marker=mark, zorder=2
+            group.x,
+            values,
+            color=colour,
+            alpha=0.3 if several else 1,
+            linewidth=0.7 if several else 1.5,
+            marker=style.marker(values),
+            zorder=2,
         )
     cue = style.cue(colour, group.x.size) if marked else {}
-    axes.plot(
-        [],
-        [],
-        color=colour,
-        linewidth=2.0,
-        label=f"{group.label}, {style.counted([len(group.seeds)])}",
-        **cue,
-    )
-    if several and (statistics := group.statistics()):
-        band = (statistics["low"][0], statistics["low"][1], statistics["high"][1])
-        mark = style.marker(statistics["mean"][1])
-        if banded and len(group.seeds) >= BAND_RUNS:
-            axes.fill_between(*band, color=colour, alpha=0.18, linewidth=0, zorder=1)
-            if mark:
-                axes.vlines(*band, color=colour, alpha=0.5, linewidth=4, zorder=1)
-        axes.plot(
-            *statistics["mean"], color=colour, linewidth=2.0, zorder=3, **({"marker": mark} | cue)
-        )
-        if "iqm" in statistics:
-            axes.plot(*statistics["iqm"], color=colour, linewidth=1.2, linestyle=":", zorder=3)
-        lines |= statistics
-    return lines
+    axes.plot([], [], color=colour, linewidth=2.0, label=group.name, **cue)
+    statistics = group.statistics() if several else {}
+    if not statistics:
+        return lines
+    x, mean = statistics["mean"]
+    look = {"marker": style.marker(mean), **cue}
+    if banded and len(group.seeds) >= BAND_RUNS:
+        band = (x, statistics["low"][1], statistics["high"][1])
+        axes.fill_between(*band, color=colour, alpha=0.18, linewidth=0, zorder=1)
+        if len(x) == 1:  # of which a band would not be seen
+            axes.vlines(*band, color=colour, alpha=0.5, linewidth=4, zorder=1)
+    axes.plot(x, mean, color=colour, linewidth=2.0, zorder=3, **look)
+    if "iqm" in statistics:
+        axes.plot(*statistics["iqm"], color=colour, linewidth=1.2, linestyle=":", zorder=3)
+    return lines | statistics
 
 
 def group_colours(games: Mapping[str, Sequence[Group]]) -> dict[str, str]:
@@ -153,15 +150,15 @@ def group_colours(games: Mapping[str, Sequence[Group]]) -> dict[str, str]:
     The first group of an implementation has the colour of its place among those of its kind, the
     same in all figures.
     """
-    labels = list(dict.fromkeys(group.label for groups in games.values() for group in groups))
-    chosen = dict[str, str]()
+    labels = dict.fromkeys(group.label for groups in games.values() for group in groups)
+    chosen: dict[str, str] = {}
     for label in labels:
         place = place_of(label.split(", ")[0])
         if place is not None and style.colour(place) not in chosen.values():
             chosen[label] = style.colour(place)
     free = [colour for colour in style.COLOURS if colour not in chosen.values()] or style.COLOURS
-    chosen |= zip((label for label in labels if label not in chosen), itertools.cycle(free))
-    return {label: chosen[label] for label in labels}
+    others = itertools.cycle(free)
+    return {label: chosen.get(label) or next(others) for label in labels}
 
 
 def place_of(implementation: str) -> int | None:
@@ -190,22 +187,21 @@ def panels_of(games: Mapping[str, Sequence[Group]]) -> list[Panel]:
     """A panel for each environment; or for each group, where they would hide each other."""
     if not crowded(games):
         return [Panel(game, groups) for game, groups in games.items()]
-    alone = [(game, group, groups) for game, groups in games.items() for group in groups]
-    return [
-        Panel(game, [group], [other for other in groups if other is not group])
-        for game, group, groups in alone
-    ]
+    panels = []
+    for game, groups in games.items():
+        for group in groups:
+            others = [other for other in groups if other is not group]
+            panels.append(Panel(game, [group], others))
+    return panels
 
 
 def crowded(games: Mapping[str, Sequence[Group]]) -> bool:
     """Whether the groups of an environment would hide each other in one panel."""
-    several = [
-        [len(group.seeds) for group in groups if len(group.seeds) > 1] for groups in games.values()
-    ]
-    return any(
-        len(seeds) > TOGETHER or (len(seeds) > 1 and sum(seeds) > SEEDS_TOGETHER)
-        for seeds in several
-    )
+    for groups in games.values():
+        seeds = [len(group.seeds) for group in groups if len(group.seeds) > 1]
+        if len(seeds) > TOGETHER or (len(seeds) > 1 and sum(seeds) > SEEDS_TOGETHER):
+            return True
+    return False
 
 
 def draw_panel(
@@ -221,36 +217,33 @@ def draw_panel(
     for other in panel.others:
         if "mean" in (statistics := other.statistics()):
             axes.plot(*statistics["mean"], color="#bbbbbb", linewidth=1.2, zorder=1.5)
-    lines = {
-        (group.label, run): line
-        for group in groups
-        for run, line in draw_group(
-            axes, group, colours[group.label], banded, len(groups) > 1
-        ).items()
-    }
-    for reference, colour in zip(
-        references, style.REFERENCE_COLOURS * len(references), strict=False
-    ):
+    parts = []
+
+    def keep(label: str, run: str, x: Floats, value: Floats) -> None:
+        names = {"gamename": panel.game, "group": label, "run": run}
+        parts.append(pd.DataFrame({**names, look.axis: x, "value": value}))
+
+    for group in groups:
+        lines = draw_group(axes, group, colours[group.label], banded, len(groups) > 1)
+        for run, (x, value) in lines.items():
+            keep(group.label, run, x, value)
+    for reference, colour in zip(references, itertools.cycle(style.REFERENCE_COLOURS)):
         inside = reference.x <= groups[0].x[-1]
-        line = (reference.x[inside], reference.value[inside])
+        x, value = reference.x[inside], reference.value[inside]
         axes.plot(
-            *line,
+            x,
+            value,
             color=colour,
             linestyle="--",
             linewidth=1.4,
-            marker=style.marker(line[1]),
+            marker=style.marker(value),
             label=reference.label,
         )
-        lines[reference.label, "reference"] = line
-    unit = units_text(group.unit for group in groups)
-    axes.set(xlabel=unit, ylabel=look.ylabel or LABELS.get(look.tag, look.tag), title=panel.game)
+        keep(reference.label, "reference", x, value)
+    axes.set_xlabel(units_text(group.unit for group in groups))
+    axes.set_ylabel(look.ylabel or LABELS.get(look.tag, look.tag))
+    axes.set_title(panel.game)
     style.big_numbers(axes.xaxis)
-    parts = [
-        pd.DataFrame(
-            {"gamename": panel.game, "group": label, "run": run, look.axis: x, "value": value}
-        )
-        for (label, run), (x, value) in lines.items()
-    ]
     return pd.concat(parts).dropna()
 
 
@@ -263,37 +256,38 @@ def curves_figure(
     """One panel per environment, or group where there are many, and the numbers of all its
     lines.
     """
-    panels, split = panels_of(games), crowded(games)
+    panels = panels_of(games)
+    split = crowded(games)
+    colours = group_colours(games)
+    banded = split or len(colours) <= TOGETHER
     figure, every = style.panels(len(panels))
-    parts, colours, first = [], group_colours(games), dict[str, Axes]()
+    parts = []
+    first: dict[str, Axes] = {}
     for axes, panel in zip(every, panels, strict=True):
-        parts.append(
-            draw_panel(axes, panel, look, colours, references, split or len(colours) <= TOGETHER)
-        )
-        several = len(games) > 1 or not look.title
-        names = [
-            f"{group.label}, {style.counted([len(group.seeds)])}" for group in panel.groups if split
-        ]
-        axes.set_title(", ".join([*([panel.game] if several else []), *names]))
+        parts.append(draw_panel(axes, panel, look, colours, references, banded))
+        titles = [panel.game] if len(games) > 1 or not look.title else []
+        if split:
+            titles += [group.name for group in panel.groups]
+            if panel.game in first:
+                axes.sharex(first[panel.game])
+                axes.sharey(first[panel.game])
+        axes.set_title(", ".join(titles))
         if not split or references:
             axes.legend(loc=look.legend)
-        if split and first.setdefault(panel.game, axes) is not axes:
-            axes.sharex(first[panel.game])
-            axes.sharey(first[panel.game])
+        first.setdefault(panel.game, axes)
     for axes in first.values():
         axes.autoscale()  # to what all that share its axes hold
+    caption = [f"{explained(games, split)}; averaged over bins of {width:,.6g}"]
     if look.low is not None:
         for axes in every:
             axes.set_ylim(bottom=look.low)
-    cut = "" if look.low is None else f"; below {look.low:g} not shown"
+        caption.append(f"below {look.low:g} not shown")
     bounds = [float(np.nanmax(each.below)) for each in references if np.isfinite(each.below).any()]
-    cut += f"; published curves have gaps where they are below {max(bounds):g}" if bounds else ""
-    style.describe(
-        figure, look.title, f"{explained(games, split)}; averaged over bins of {width:,.6g}{cut}."
-    )
-    return figure, pd.concat(parts, ignore_index=True).drop_duplicates(
-        ignore_index=True
-    )  # published curves are in each panel
+    if bounds:
+        caption.append(f"published curves have gaps where they are below {max(bounds):g}")
+    style.describe(figure, look.title, f"{'; '.join(caption)}.")
+    # Published curves are in each panel.
+    return figure, pd.concat(parts).drop_duplicates(ignore_index=True)
 
 
 def explained(games: Mapping[str, Sequence[Group]], split: bool = False) -> str:
@@ -302,13 +296,16 @@ def explained(games: Mapping[str, Sequence[Group]], split: bool = False) -> str:
     """
     every = [group for groups in games.values() for group in groups]
     counts = [len(group.seeds) for group in every]
-    lines = f"{LINES}, {UNEVEN}" if any(map(uneven, every)) else LINES
-    kinds = [lines] if max(counts) > 1 else []
+    kinds = [counted(counts)]
+    if max(counts) > 1:
+        kinds.append(f"{LINES}, {UNEVEN}" if any(map(uneven, every)) else LINES)
     if max(counts) >= IQM_RUNS:
         kinds.append(MIDDLE)
     if max(counts) >= BAND_RUNS and (split or len(group_colours(games)) <= TOGETHER):
         kinds.append(BANDS)
-    return "; ".join([style.counted(counts), *kinds, *([OTHERS] if split else [])])
+    if split:
+        kinds.append(OTHERS)
+    return "; ".join(kinds)
 
 
 def uneven(group: Group) -> bool:
@@ -326,31 +323,31 @@ def draw(given: argparse.Namespace) -> None:
     style.save(figure, given.out, table)
 
 
-def areas(groups: Sequence[Group]) -> list[tuple[str, int, float, float, float, float]]:
-    """(label, seeds, end, mean, low, high) of each group: the mean over the bins that every run of
-    all groups has.
-
-    low, high: 95 % interval over seeds, nan for a single one.
+class Area(NamedTuple):
+    """The mean of the curves of a group over the bins that every run of all groups has, up to
+    ``steps``; low, high: its 95 % interval over seeds, nan for a single one.
     """
+
+    group: str
+    seeds: int
+    steps: float
+    mean: float
+    low: float
+    high: float
+
+
+def areas(groups: Sequence[Group]) -> list[Area]:
+    """The area under the curves of each group."""
     rows = []
     for group in in_common(groups):
-        mean, low, high = mean_interval(group.values.mean(axis=1))
-        rows.append(
-            (
-                group.label,
-                len(group.seeds),
-                float(group.x[-1]),
-                float(mean),
-                float(low),
-                float(high),
-            )
-        )
+        mean, low, high = map(float, mean_interval(group.values.mean(axis=1)))
+        rows.append(Area(group.label, len(group.seeds), float(group.x[-1]), mean, low, high))
     return rows
 
 
 def draw_areas(
     axes: Axes,
-    rows: Sequence[tuple[str, int, float, float, float, float]],
+    rows: Sequence[Area],
     lines: Sequence[tuple[float, str]],
     colours: Mapping[str, str],
     unit: str,
@@ -360,26 +357,22 @@ def draw_areas(
 
     They are the legend of the curves as well. unit: what the curves are over.
     """
-    for index, (label, seeds, _, mean, low, high) in enumerate(rows):
-        error = np.nan_to_num([[mean - low], [high - mean]])
+    blank = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # or lines run through the names
+    for index, row in enumerate(rows):
+        colour = colours[row.group]
         axes.errorbar(
-            mean,
+            row.mean,
             index,
-            xerr=error,
-            color=colours[label],
-            fmt=style.MARKERS[colours[label]],
+            xerr=np.nan_to_num([[row.mean - row.low], [row.high - row.mean]]),
+            color=colour,
+            fmt=style.MARKERS[colour],
             markersize=8,
             linewidth=2,
             capsize=4,
             zorder=4,
         )
-        blank = {
-            "facecolor": "white",
-            "edgecolor": "none",
-            "pad": 1,
-        }  # or the dots of a line would stand between words
         axes.annotate(
-            f"{label}, {style.counted([seeds])}",
+            f"{row.group}, {counted([row.seeds])}",
             (0.02, index - 0.2),
             xycoords=("axes fraction", "data"),
             fontsize=9,
@@ -394,36 +387,35 @@ def draw_areas(
         )
     over = unit.removeprefix("environment ")
     axes.set(
-        yticks=[], xlabel=f"mean over the {over} up to {rows[0][2]:,.0f} (area under the curve)"
+        yticks=[], xlabel=f"mean over the {over} up to {rows[0].steps:,.0f} (area under the curve)"
     )
     axes.set_ylim(len(rows) - 0.6, -0.8)
 
 
 def read_line(text: str) -> tuple[float, str]:
     """``VALUE:LABEL``, e.g. ``1.6:random policy``."""
-    value, _, label = text.partition(":")
-    with contextlib.suppress(ValueError):
-        if label and math.isfinite(float(value)):
-            return float(value), label
-    raise UserError(f"--line '{text}' is no finite number with a label; write VALUE:LABEL")
+    number, _, label = text.partition(":")
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    if not label or not math.isfinite(value):
+        raise UserError(f"--line '{text}' is no finite number with a label; write VALUE:LABEL")
+    return value, label
 
 
 def draw_with_areas(given: argparse.Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv of the curves, and OUT-areas.csv."""
     lines = [read_line(text) for text in given.line]
     games, width = read_groups(given)
-    figure, panels = style.panels(2 * len(games), columns=2)
-    parts, table, colours = [], [], group_colours(games)
+    figure, panels = style.panels(2 * len(games))
+    colours = group_colours(games)
+    banded = len(colours) <= TOGETHER
+    parts = []
+    table = []
     for (game, groups), left, right in zip(games.items(), panels[::2], panels[1::2], strict=True):
-        parts.append(
-            draw_panel(
-                left,
-                Panel(game, groups),
-                Look(given.tag, given.x),
-                colours,
-                banded=len(colours) <= TOGETHER,
-            )
-        )
+        look = Look(given.tag, given.x)
+        parts.append(draw_panel(left, Panel(game, groups), look, colours, banded=banded))
         for value, label in lines:
             left.axhline(value, color="black", linestyle=":", linewidth=1)
             left.annotate(
@@ -444,9 +436,10 @@ def draw_with_areas(given: argparse.Namespace) -> None:
         figure, given.title, f"{explained(games)}; {dots}; averaged over bins of {width:,.6g}."
     )
     style.save(figure, given.out, pd.concat(parts, ignore_index=True))
+    columns = ("gamename", *Area._fields)
     beside = given.out.at(style.stem(given.out.path))
-    path = save_table(beside, pd.DataFrame(table, columns=list(AREA_COLUMNS)), "areas")
-    shown = [
-        [f"{cell:,.3f}" if isinstance(cell, float) else str(cell) for cell in row] for row in table
-    ]
-    put_rows([AREA_COLUMNS, *shown], f"area under {given.tag}: {path}")
+    path = save_table(beside, pd.DataFrame(table, columns=columns), "areas")
+    rows = [columns]
+    for game, group, seeds, *numbers in table:
+        rows.append((game, group, str(seeds), *(f"{number:,.3f}" for number in numbers)))
+    put_rows(rows, f"area under {given.tag}: {path}")

@@ -17,6 +17,7 @@ from lightning_rl.functional.statistics import IQM_RUNS, interquartile_mean
 from lightning_rl.lab.figures.registry import AXES
 from lightning_rl.lab.figures.runs import read_table, require_key, require_one_run_per_seed
 from lightning_rl.lab.scalars import Floats, Skip, print_skipped
+from lightning_rl.lab.tables import counted
 
 LABELS = {
     "rollout/return_mean": "training return, actions sampled",
@@ -49,6 +50,11 @@ class Group:
     values: Floats
     unit: str = AXES["env_steps"]
 
+    @property
+    def name(self) -> str:
+        """The label, and how many seeds it has."""
+        return f"{self.label}, {counted([len(self.seeds)])}"
+
     def statistics(self) -> dict[str, tuple[Floats, Floats]]:
         """(x, value) of the mean, its 95 % interval and, of ten runs or more, the interquartile
         mean.
@@ -61,9 +67,9 @@ class Group:
             return {}
         mean, low, high = mean_interval(values)
         found = {"mean": (x, mean), "low": (x, low), "high": (x, high)}
-        return found | (
-            {"iqm": (x, interquartile_mean(values, axis=0))} if len(values) >= IQM_RUNS else {}
-        )
+        if len(values) >= IQM_RUNS:
+            found["iqm"] = (x, interquartile_mean(values, axis=0))
+        return found
 
 
 def binned(x: Floats, value: Floats, edges: Floats) -> Floats:
@@ -98,23 +104,15 @@ def label_groups(table: pd.DataFrame, keys: Sequence[str] | None) -> pd.DataFram
     if keys is None:
         several = table.groupby(["gamename", "implementation"])["exp_name"].nunique().max() > 1
         keys = ["implementation", "exp_name"] if several else ["implementation"]
+    not_keys = ("run", "seed", "value", "config", "unit", *AXES)
+    parts = []
     for key in keys:
-        require_key(
-            key,
-            list(
-                table.columns.drop(
-                    ["run", "seed", "value", "config", "unit", *AXES], errors="ignore"
-                )
-            ),
-        )
-    plain = {"implementation", "exp_name", "gamename", "preset"}
-    parts = [
-        table[key].astype(str) if key in plain else f"{key} " + table[key].astype(str)
-        for key in keys
-    ]
-    return table.assign(
-        group=parts[0].str.cat(parts[1:], sep=", ").str.strip(", ").replace("", "runs")
-    )
+        require_key(key, [name for name in table if name not in not_keys])
+        text = table[key].astype(str)
+        plain = key in ("implementation", "exp_name", "gamename", "preset")
+        parts.append(text if plain else f"{key} " + text)
+    labels = parts[0].str.cat(parts[1:], sep=", ").str.strip(", ")
+    return table.assign(group=labels.replace("", "runs"))
 
 
 def make_groups(
@@ -124,26 +122,24 @@ def make_groups(
     ends = table.groupby("run")[axis].max().clip(lower=1e-6)
     end = float(table[axis].max())
     width = width or nice_width(float(ends.max()), float(ends.min()))
-    bins = (
-        end / width + 0.5
-    )  # less than half a bin at the end goes with the one before: a spike would be seen
+    # Less than half a bin at the end goes with the one before: a spike would be seen.
+    bins = end / width + 0.5
     if bins >= MOST_BINS + 1:
         raise UserError(
             f"--bin {width:g}: {bins:,.0f} bins up to {end:,.9g}, more than {MOST_BINS:,}; use "
             f"{end / MOST_BINS:.9g} or more"
         )
-    count = max(1, int(bins))
-    edges: Floats = width * np.arange(1, count + 1, dtype=np.float64)
+    edges: Floats = width * np.arange(1.0, max(1, int(bins)) + 1)
     edges[-1] = end or width
     games: dict[str, list[Group]] = {}
     for (game, label), group in table.groupby(["gamename", "group"], sort=False):
-        runs = [run for _, run in group.groupby("run", sort=False)]
-        values = [binned(run[axis].to_numpy(), run["value"].to_numpy(), edges) for run in runs]
-        seeds = [str(run["seed"].iloc[0]) for run in runs]
-        units = units_text(group["unit"])
-        games.setdefault(str(game), []).append(
-            Group(str(label), seeds, edges, np.array(values), units)
-        )
+        seeds = []
+        values = []
+        for _, run in group.groupby("run", sort=False):
+            seeds.append(str(run["seed"].iloc[0]))
+            values.append(binned(run[axis].to_numpy(), run["value"].to_numpy(), edges))
+        found = Group(str(label), seeds, edges, np.array(values), units_text(group["unit"]))
+        games.setdefault(str(game), []).append(found)
     return games, width
 
 

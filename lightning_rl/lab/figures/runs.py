@@ -5,7 +5,6 @@ A run that cannot be read is named with the reason and left out; it never hides 
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -45,6 +44,17 @@ BUDGET = (
     "chunk_size",
 )
 """Keys that say how long a run is and how often it is evaluated or saved, not what is trained."""
+
+_COLUMNS = {
+    "gamename": "gamename",
+    "exp_name": "exp_name",
+    "method": "implementation",
+    "group": "implementation",
+    "implementation": "implementation",
+    "run": "seed",
+    "seed": "seed",
+}
+"""What columns of a results CSV say; the later of two that say the same counts."""
 
 AGGREGATES = ("mean", "iqm", "low", "high", "reference")
 """``run`` of those rows of a figure's CSV that are no single run."""
@@ -87,10 +97,9 @@ def open_run(path: Path) -> Run:
     if not is_text(str(path)):
         raise UserError("its path holds bytes that are no text; rename the folder")
     parts = ("", "", "", *path.resolve().parts)[-4:]
-    seed = re.fullmatch(r"seed_(\d+)", parts[3])
-    about: dict[str, Any] = dict(
-        zip(IDENTITY, (*parts[:3], int(seed[1]) if seed else parts[3]), strict=True)
-    )
+    about: dict[str, Any] = dict(zip(IDENTITY, parts, strict=True))
+    if seed := re.fullmatch(r"seed_(\d+)", parts[3]):
+        about["seed"] = int(seed[1])
     config = path / "config.yaml"
     if config.is_file():
         try:
@@ -116,7 +125,8 @@ def find_runs(sources: Sequence[Path], skip: Skip = print_skipped) -> list[Run]:
 
     The trials of a search are found in its own folder, ``tune``, and left out of those above it.
     """
-    found, empty = [], []
+    found = []
+    empty = []
     for source in sources:
         if not source.exists():
             raise UserError(
@@ -166,12 +176,13 @@ def unit_of(run_dir: Path, axis: str) -> str:
     updates = "generations" if search else AXES["updates"]
     if axis == "updates":
         return updates
-    if axis != "env_steps" or SPEED not in names:
-        return AXES[axis]
-    without_steps = read_scalar(run_dir, SPEED).value == 0
-    if without_steps.all():
-        return updates
-    return f"{updates}, then {AXES[axis]}" if search and without_steps.any() else AXES[axis]
+    if axis == "env_steps" and SPEED in names:
+        without_steps = read_scalar(run_dir, SPEED).value == 0
+        if without_steps.all():
+            return updates
+        if search and without_steps.any():
+            return f"{updates}, then {AXES[axis]}"
+    return AXES[axis]
 
 
 def read_table(
@@ -212,7 +223,8 @@ def read_sources(
     read_csv: the table of a path and its label; read_run: that of a run directory, None where every
     source is a CSV; keys: of ``--group``, which runs have.
     """
-    tables, known = [], dict[str, None]()
+    tables = []
+    known: dict[str, Any] = {}
     for source in sources:
         path, label = split_label(source)
         if read_run is None or path.suffix == ".csv":
@@ -221,12 +233,14 @@ def read_sources(
         if not path.exists():
             skip(path, "it does not exist")
             continue
-        for run in itertools.chain(*attempt(path, find_runs, [path], skip, skip=skip)):
-            tables += attempt(run.path, read_run, run, skip=skip)
-            known |= dict.fromkeys(run.about)
+        for runs in attempt(path, find_runs, [path], skip, skip=skip):
+            for run in runs:
+                tables += attempt(run.path, read_run, run, skip=skip)
+                known |= run.about
     if not tables:
-        for key in keys if known else ():
-            require_key(key, known)
+        if known:
+            for key in keys:
+                require_key(key, known)
         raise UserError(f"nothing to draw: {nothing}")
     return pd.concat(tables, ignore_index=True)
 
@@ -241,12 +255,12 @@ def require_key(key: str, known: Collection[str]) -> None:
 
 def _run_table(run: Run, tag: str, axis: str, keys: Sequence[str]) -> pd.DataFrame:
     curve = read_scalar(run.path, tag)
-    about = {name: str(run.key(name)) for name in dict.fromkeys((*IDENTITY, *keys))}
-    config = {
-        key: value for key, value in run.about.items() if key not in (*IDENTITY, "preset", *BUDGET)
-    }
-    about |= {"run": str(run.path), "config": str(config), "unit": unit_of(run.path, axis)}
-    return pd.DataFrame({**about, axis: on_axis(run.path, curve, axis), "value": curve.value})
+    columns: dict[str, Any] = {name: str(run.key(name)) for name in (*IDENTITY, *keys)}
+    not_trained = (*IDENTITY, "preset", *BUDGET)
+    config = {key: value for key, value in run.about.items() if key not in not_trained}
+    columns |= {"run": str(run.path), "config": str(config), "unit": unit_of(run.path, axis)}
+    columns |= {axis: on_axis(run.path, curve, axis), "value": curve.value}
+    return pd.DataFrame(columns)
 
 
 def split_label(source: str) -> tuple[Path, str | None]:
@@ -263,23 +277,20 @@ def read_results(path: Path, label: str | None, tag: str, axis: str) -> pd.DataF
     be in a column called ``tag``.
     """
     table = csv_files.read_csv(path, whole_rows=True)
-    table = table[_of_single_runs(table)]
-    runs = pd.DataFrame(index=table.index)
-    for name in ("gamename", "exp_name"):
-        runs[name] = table[name].fillna("").astype(str) if name in table else ""
-    methods = [
-        table[name].astype(str) for name in ("implementation", "group", "method") if name in table
-    ]
-    runs["implementation"] = label or (methods[0] if methods else path.stem)
-    seeds = (
-        table["seed"]
-        if "seed" in table
-        else table.get("run", pd.Series("0", table.index)).astype(str)
-    )
-    runs["seed"] = seeds.astype(str).str.removeprefix("seed_")
+    if {"run", "group"} <= set(table):  # of a figure, with rows of means and published curves
+        table = table[~table["run"].isin(AGGREGATES)]
+    text = table.fillna("").astype(str)
+    runs = pd.DataFrame({"gamename": "", "exp_name": "", "seed": "0"}, index=table.index)
+    runs["implementation"] = path.stem
+    for column, name in _COLUMNS.items():
+        if column in table:
+            runs[name] = text[column]
+    if label:
+        runs["implementation"] = label
+    runs["seed"] = runs["seed"].str.removeprefix("seed_")
     runs[axis] = _number_column(path, table, (axis, axis.removesuffix("s")))
     runs["value"] = _number_column(path, table, ("value", tag, tag.rpartition("/")[2]))
-    runs = runs[runs[[axis, "value"]].notna().all(axis=1)]
+    runs = runs.dropna(subset=[axis, "value"])
     if runs.empty:
         raise UserError("it has no row of a single run with finite numbers; name another CSV")
     run = f"{path}:" + runs["implementation"] + ":" + runs["gamename"] + ":" + runs["seed"]
@@ -310,15 +321,6 @@ def _number_column(path: Path, table: pd.DataFrame, names: Sequence[str]) -> pd.
     return numbers
 
 
-def _of_single_runs(table: pd.DataFrame) -> pd.Series:
-    """Which rows of a figure's CSV are of a run, not of a mean or a published curve."""
-    if "run" not in table:
-        return pd.Series(True, table.index)
-    if "group" not in table:  # of the first figures: other names are means and published curves
-        return table["run"].astype(str).str.startswith("seed_")
-    return ~table["run"].isin(AGGREGATES)
-
-
 def require_one_run_per_seed(table: pd.DataFrame, groups: Sequence[str]) -> None:
     """UserError where a group holds two runs of one seed: a mean over them would not be one over
     seeds.
@@ -326,18 +328,16 @@ def require_one_run_per_seed(table: pd.DataFrame, groups: Sequence[str]) -> None
     A line where the runs of a group differ in more than their seed.
     """
     runs = table.drop_duplicates("run")
-    twice = runs[runs.duplicated([*groups, "seed"], keep=False)]
-    if not twice.empty:
-        first = twice.iloc[0]
-        a, b = twice["run"][
-            (twice[[*groups, "seed"]] == first[[*groups, "seed"]]).all(axis=1)
-        ].iloc[:2]
-        raise UserError(
-            f"'{a}' and '{b}' are of one seed and one group; tell them apart with --group exp_name "
-            "(or a config key)"
-        )
-    for names, group in runs.groupby(list(groups), sort=False) if "config" in runs else ():
-        if group["config"].nunique() > 1:
+    for _, same in runs.groupby([*groups, "seed"], sort=False)["run"]:
+        if len(same) > 1:
+            raise UserError(
+                f"'{same.iloc[0]}' and '{same.iloc[1]}' are of one seed and one group; tell them "
+                "apart with --group exp_name (or a config key)"
+            )
+    if "config" not in runs:
+        return
+    for names, configs in runs.groupby(list(groups), sort=False)["config"]:
+        if configs.nunique() > 1:
             where = ", ".join(str(name) for name in names if name)
             say(
                 f"note: the runs of {where} differ in their configs; --group KEY tells them apart",

@@ -20,8 +20,7 @@ from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.curves import Reference, read_reference
 from lightning_rl.lab.figures.groups import LABELS, Group, read_groups, read_runs, units_text
 from lightning_rl.lab.figures.registry import SCORES
-from lightning_rl.lab.scalars import Floats
-from lightning_rl.lab.tables import interval, markdown, put_rows, save_table
+from lightning_rl.lab.tables import counted, interval, markdown, put_rows, save_table
 
 FAR = 0.9  # of the longest run's length; shorter ones are pointed out
 FINAL_SHARE = 0.1
@@ -36,23 +35,19 @@ def run_scores(group: Group, threshold: float | None) -> pd.DataFrame:
     to_threshold: end of the first bin at or above the threshold, nan where there is none (reached
     0).
     """
+    limit = np.inf if threshold is None else threshold
     rows = []
     for seed, values in zip(group.seeds, group.values, strict=True):
         present = np.isfinite(values)
         x, y = group.x[present], values[present]
-        if y.size:
-            last = max(1, round(FINAL_SHARE * y.size))
-            row = {
-                "run": f"seed_{seed}",
-                "final": y[-last:].mean(),
-                "best": y.max(),
-                "area": y.mean(),
-            }
-            reached = x[y >= (np.inf if threshold is None else threshold)]
-            row |= {"to_threshold": reached[0] if reached.size else np.nan}
-            rows.append(
-                {**row, "reached": np.nan if threshold is None else float(reached.size > 0)}
-            )
+        if not y.size:
+            continue
+        last = max(1, round(FINAL_SHARE * y.size))
+        reached = x[y >= limit]
+        row = {"run": f"seed_{seed}", "final": y[-last:].mean(), "best": y.max(), "area": y.mean()}
+        row["to_threshold"] = reached[0] if reached.size else np.nan
+        row["reached"] = np.nan if threshold is None else float(reached.size > 0)
+        rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -64,11 +59,9 @@ def group_scores(runs: pd.DataFrame) -> pd.DataFrame:
     """
     values = runs[list(SCORES)].to_numpy(float)
     mean, low, high = mean_interval(values)
-    iqm = (
-        interquartile_mean(values, axis=0)
-        if len(values) >= IQM_RUNS
-        else np.full_like(mean, np.nan)
-    )
+    iqm = np.full_like(mean, np.nan)
+    if len(values) >= IQM_RUNS:
+        iqm = interquartile_mean(values, axis=0)
     table = pd.DataFrame([mean, iqm, low, high], columns=list(SCORES))
     table.insert(0, "run", ["mean", "iqm", "low", "high"])
     table.loc[0, "to_threshold"] = runs["to_threshold"].mean(skipna=False)
@@ -90,15 +83,12 @@ def score_table(games: dict[str, list[Group]], threshold: float | None) -> pd.Da
         limit = threshold_of(game, threshold)
         for group in groups:
             runs = run_scores(group, limit)
-            part = pd.concat([runs, group_scores(runs)], ignore_index=True)
-            parts.append(
-                part.assign(
-                    gamename=game, group=group.label, threshold=np.nan if limit is None else limit
-                )
-            )
-    table = pd.concat(parts, ignore_index=True)
-    first = ["gamename", "group", "threshold"]
-    return table[[*first, *table.columns.drop(first)]]
+            part = pd.concat([runs, group_scores(runs)])
+            part.insert(0, "gamename", game)
+            part.insert(1, "group", group.label)
+            part.insert(2, "threshold", np.nan if limit is None else limit)
+            parts.append(part)
+    return pd.concat(parts, ignore_index=True)
 
 
 def summary_rows(table: pd.DataFrame, unit: str) -> list[tuple[str, ...]]:
@@ -107,61 +97,41 @@ def summary_rows(table: pd.DataFrame, unit: str) -> list[tuple[str, ...]]:
 
     unit: what the x axis counts.
     """
-    rows = [
-        (
-            "environment",
-            "group",
-            "seeds",
-            "final",
-            "best",
-            "area under curve",
-            f"{unit} to threshold",
-        )
-    ]
+    scores = ("final", "best", "area under curve")
+    rows = [("environment", "group", "seeds", *scores, f"{unit} to threshold")]
     for (game, label), group in table.groupby(["gamename", "group"], sort=False):
         at = group.set_index("run")
         seeds = str(at.index.str.startswith("seed_").sum())
-        final, best, area = (interval(*at.loc[["mean", "low", "high"], score]) for score in SCORES)
-        rows.append((str(game), str(label), seeds, final, best, area, _to_threshold(at)))
+        cells = (interval(*at.loc[["mean", "low", "high"], score]) for score in SCORES)
+        rows.append((str(game), str(label), seeds, *cells, _to_threshold(at)))
     filled = [column for column in zip(*rows, strict=True) if any(column[1:])]
     return list(zip(*filled, strict=True))
 
 
 def _to_threshold(at: pd.DataFrame) -> str:
-    limit, share = float(at["threshold"].iloc[0]), float(at.loc["mean", "reached"])
+    mean = at.loc["mean"]
+    limit, when = at["threshold"].iloc[0], mean["to_threshold"]
     if np.isnan(limit):
         return ""
-    when = float(at.loc["mean", "to_threshold"])
+    if np.isnan(when):
+        return f"{mean['reached']:.0%} of seeds reach {limit:g}"
     exact = ",.0f" if when >= 100 else ".3g"
-    return (
-        f"{when:{exact}} to {limit:g}"
-        if not np.isnan(when)
-        else f"{share:.0%} of seeds reach {limit:g}"
-    )
+    return f"{when:{exact}} to {limit:g}"
 
 
 def show_scores(given: argparse.Namespace) -> None:
     """Prints the table, and writes OUT-scores.csv without ``--markdown``."""
     games, width = read_groups(given)
-    table, unit = (
-        score_table(games, given.threshold),
-        units_text(group.unit for groups in games.values() for group in groups),
-    )
-    title = (
-        given.title or f"{LABELS.get(given.tag, given.tag)}: mean over seeds and its 95 % interval"
-    )
+    every = [group for groups in games.values() for group in groups]
+    unit = units_text(group.unit for group in every)
+    table = score_table(games, given.threshold)
+    what = LABELS.get(given.tag, given.tag)
+    title = given.title or f"{what}: mean over seeds and its 95 % interval"
     caption = f"bins of {width:,.6g}; final: mean of the last tenth of a run"
-    ends = [
-        group.x[np.isfinite(run)][-1]
-        for groups in games.values()
-        for group in groups
-        for run in group.values
-    ]
+    ends = [group.x[np.isfinite(run)][-1] for group in every for run in group.values]
     if min(ends) < FAR * max(ends):
-        caption += (
-            f"; runs have {min(ends):,.6g} to {max(ends):,.6g} {unit}, each counts as far "
-            "as it goes"
-        )
+        lengths = f"{min(ends):,.6g} to {max(ends):,.6g} {unit}"
+        caption += f"; runs have {lengths}, each counts as far as it goes"
     _show(given, "scores", table, summary_rows(table, unit), title, caption)
 
 
@@ -181,61 +151,49 @@ def _show(
         put_rows(rows, title, caption, end=f"wrote {path}")
 
 
-def profiles(game: str, groups: Sequence[Group], score: str) -> pd.DataFrame:
-    """gamename, group, threshold, share of runs above it, and the 95 % interval of that share
-    (low, high).
+def profiles(groups: Sequence[Group], score: str) -> dict[str, pd.DataFrame]:
+    """For each group: threshold, share of runs above it, and the 95 % interval of that share (low,
+    high).
     """
     scores = {group.label: run_scores(group, None)[score].to_numpy(float) for group in groups}
     everything = np.concatenate(list(scores.values()))
     margin = 0.05 * (np.ptp(everything) or 1.0)
     thresholds = np.linspace(everything.min() - margin, everything.max() + margin, 101)
-    parts = []
+    tables = {}
     for label, values in scores.items():
         share, low, high = share_interval(above(values, thresholds))
         columns = {"threshold": thresholds, "share": share, "low": low, "high": high}
-        parts.append(pd.DataFrame({"gamename": game, "group": label, **columns}))
-    return pd.concat(parts, ignore_index=True)
+        tables[label] = pd.DataFrame(columns)
+    return tables
 
 
 def draw_profile(given: argparse.Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv."""
     games, _ = read_groups(given)
     figure, panels = style.panels(len(games))
-    table = pd.concat(
-        [profiles(game, groups, given.score) for game, groups in games.items()], ignore_index=True
-    )
+    parts = []
     for axes, (game, groups) in zip(panels, games.items(), strict=True):
+        tables = profiles(groups, given.score)
         for index, group in enumerate(groups):
-            line = table[(table["gamename"] == game) & (table["group"] == group.label)]
-            x, share, low, high = (line[name] for name in ("threshold", "share", "low", "high"))
-            label = f"{group.label}, {style.counted([len(group.seeds)])}"
-            style.banded_line(
-                axes,
-                x,
-                share,
-                low,
-                high,
-                style.colour(index),
-                step="post",
-                linewidth=1.8,
-                label=label,
-            )
-        axes.set(
-            xlabel=f"{given.score}: {LABELS.get(given.tag, given.tag)}",
-            ylabel="share of runs above",
-            ylim=(-0.03, 1.03),
-        )
+            table = tables[group.label]
+            line = [table[name] for name in ("threshold", "share", "low", "high")]
+            look = {"step": "post", "linewidth": 1.8, "label": group.name}
+            style.banded_line(axes, *line, style.colour(index), **look)
+            table.insert(0, "gamename", game)
+            table.insert(1, "group", group.label)
+            parts.append(table)
+        axes.set_xlabel(f"{given.score}: {LABELS.get(given.tag, given.tag)}")
+        axes.set(ylabel="share of runs above", ylim=(-0.03, 1.03))
         axes.set_title(game if len(games) > 1 or not given.title else "")
         axes.legend(loc="best")
-    seeds = style.counted(len(group.seeds) for groups in games.values() for group in groups)
+    seeds = counted(len(group.seeds) for groups in games.values() for group in groups)
     style.describe(figure, given.title, f"{seeds} per group; band: 95 % interval over seeds.")
-    style.save(figure, given.out, table)
+    style.save(figure, given.out, pd.concat(parts, ignore_index=True))
 
 
-def near(x: Floats, value: Floats, mark: float, window: float) -> float:
+def near(x: pd.Series, value: pd.Series, mark: float, window: float) -> float:
     """Mean of the values within half a window of ``mark``; nan where there is none."""
-    inside = np.abs(x - mark) <= window / 2 * (1 + 1e-9)
-    return float(value[inside].mean()) if inside.any() else float("nan")
+    return float(value[(x - mark).abs() <= window / 2 * (1 + 1e-9)].mean())
 
 
 def mark_table(
@@ -246,13 +204,10 @@ def mark_table(
     """
     rows = []
     for (game, label), group in table.groupby(["gamename", "group"], sort=False):
-        runs = [
-            (run[axis].to_numpy(), run["value"].to_numpy())
-            for _, run in group.groupby("run", sort=False)
-        ]
-        values = np.array([[near(*run, mark, window) for mark in marks] for run in runs])
-        for mark, *numbers in zip(marks, *mean_interval(values), strict=True):
-            rows.append((game, label, len(runs), mark, *map(float, numbers)))
+        runs = [run for _, run in group.groupby("run", sort=False)]
+        for mark in marks:
+            values = [near(run[axis], run["value"], mark, window) for run in runs]
+            rows.append((game, label, len(runs), mark, *map(float, mean_interval(values))))
     return pd.DataFrame(rows, columns=["gamename", "group", "seeds", axis, "value", "low", "high"])
 
 
@@ -264,18 +219,18 @@ def mark_rows(
     window: float,
 ) -> list[list[str]]:
     """Header, a row per group, a row per published curve. unit: what the x axis counts."""
-    rows = [[unit, *(f"{mark / 1e6:g}M" if mark >= 1e6 else f"{mark:,.6g}" for mark in marks)]]
+    header = [f"{mark / 1e6:g}M" if mark >= 1e6 else f"{mark:,.6g}" for mark in marks]
+    rows = [[unit, *header]]
     for (game, label), group in table.groupby(["gamename", "group"], sort=False):
-        name = ", ".join(filter(None, (str(label), str(game), style.counted(group["seeds"]))))
-        rows.append(
-            [
-                name,
-                *(_cell(*row) for row in group[["value", "low", "high"]].itertuples(index=False)),
-            ]
-        )
+        name = ", ".join(filter(None, (str(label), str(game), counted(group["seeds"]))))
+        values = group[["value", "low", "high"]].itertuples(index=False)
+        rows.append([name, *(_cell(*row) for row in values)])
     for reference in references:
-        cells = [reference.near(mark, window) for mark in marks]
-        rows.append([reference.label, *("< " * below + _cell(value) for value, below in cells)])
+        row = [reference.label]
+        for mark in marks:
+            value, is_bound = reference.near(mark, window)
+            row.append(f"< {_cell(value)}" if is_bound else _cell(value))
+        rows.append(row)
     return rows
 
 

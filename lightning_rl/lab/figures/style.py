@@ -5,9 +5,10 @@ exactly what is shown.
 from __future__ import annotations
 
 import io
+import math
 import re
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from PIL.PngImagePlugin import PngInfo
 
 from lightning_rl.core.lines import say
 from lightning_rl.core.outputs import File, Out, owned_numbers, owned_picture, picture_metadata
+from lightning_rl.lab.tables import counted as counted
 from lightning_rl.lab.tables import csv_text
 
 # Okabe and Ito's colours, which all readers can distinguish; grey and black are for published
@@ -78,14 +80,18 @@ def panels(
         shared: sharex and sharey of the panels.
     """
     columns = min(count, columns)
-    rows = -(-count // columns)
+    rows = math.ceil(count / columns)
     shrink = 1.0 if columns == 1 else 0.75
-    below = 0.25 * legend * (rows * columns == count)
-    width, height = min(size[0] * columns * shrink, WIDEST), size[1] * shrink
-    ratios = [height] * rows + [below] * (below > 0)
-    size = (width, sum(ratios))
+    heights = [size[1] * shrink] * rows
+    if legend and rows * columns == count:
+        heights.append(0.25 * legend)
     figure, grid = plt.subplots(
-        len(ratios), columns, figsize=size, height_ratios=ratios, squeeze=False, **shared
+        len(heights),
+        columns,
+        figsize=(min(size[0] * columns * shrink, WIDEST), sum(heights)),
+        height_ratios=heights,
+        squeeze=False,
+        **shared,
     )
     for axes in grid.flat[count:]:
         axes.remove()
@@ -149,9 +155,8 @@ def plain_ticks(axis: Axis) -> None:
     def text(value: float, _: int | None) -> str:
         if axis.get_view_interval()[0] > 1e-5:
             return f"{value:g}"
-        return np.format_float_scientific(value, precision=0, trim="-", exp_digits=1).replace(
-            "e+", "e"
-        )
+        short = np.format_float_scientific(value, precision=0, trim="-", exp_digits=1)
+        return short.replace("e+", "e")
 
     axis.set_major_formatter(FuncFormatter(text))
     axis.set_minor_formatter(NullFormatter())
@@ -165,21 +170,18 @@ def shared_legend(
 
     first: labels that stand before the others, in this order.
     """
-    found = {
-        label: line
-        for axes in panels
-        for line, label in zip(*axes.get_legend_handles_labels(), strict=True)
-    }
-    entries = {
-        label: found[label]
-        for label in dict.fromkeys([*(label for label in first if label in found), *found])
-    }
+    found = {}
+    for axes in panels:
+        for line, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            found[label] = line
+    labels = dict.fromkeys([*(label for label in first if label in found), *found])
+    lines = [found[label] for label in labels]
     grid = panels[0].get_gridspec()
     assert grid is not None
     below = len(panels) % grid.ncols == 0
     place = figure.add_subplot(grid[-1, :] if below else grid[len(panels)])
     place.set_axis_off()
-    place.legend(entries.values(), entries.keys(), loc="center", ncols=3 if below else 1, **how)
+    place.legend(lines, labels, loc="center", ncols=3 if below else 1, **how)
 
 
 def describe(figure: Figure, title: str, caption: str) -> None:
@@ -202,19 +204,10 @@ def even_lines(text: str, width: int) -> str:
         return textwrap.wrap(text, width, break_long_words=False)
 
     count = len(lines(width))
-    widths = range(
-        min(max(len(text) // max(count, 1), 1), width), width + 1
-    )  # a single word may be longer than any
-    return "\n".join(next(found for found in map(lines, widths) if len(found) <= count)).replace(
-        "\xa0", " "
-    )
-
-
-def counted(counts: Iterable[int], what: str = "seed") -> str:
-    """``5 seeds``, ``1 seed`` or ``3 - 5 seeds``."""
-    counts = list(counts)
-    low, high = min(counts), max(counts)
-    return f"{low} {what}{'s' * (low != 1)}" if low == high else f"{low} - {high} {what}s"
+    narrow = width
+    while narrow > 1 and len(lines(narrow - 1)) <= count:
+        narrow -= 1
+    return "\n".join(lines(narrow)).replace("\xa0", " ")
 
 
 def stem(out: Path) -> Path:

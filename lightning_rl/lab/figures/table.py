@@ -42,11 +42,8 @@ def run_row(run_dir: Path, tags: Sequence[str], last: int, until: float) -> dict
     UserError where the first is.
     """
     first = read_scalar(run_dir, tags[0])
-    row: dict[str, object] = {
-        "group": _group(run_dir),
-        "run": run_dir.name,
-        tags[0]: last_mean(first, last, until),
-    }
+    row: dict[str, object] = {"group": _group(run_dir), "run": run_dir.name}
+    row[tags[0]] = last_mean(first, last, until)
     for tag in tags[1:]:
         with contextlib.suppress(UserError):
             row[tag] = last_mean(read_scalar(run_dir, tag), last, until)
@@ -72,31 +69,21 @@ def run_table(
             f"no table: none of {', '.join(map(str, run_dirs)) or 'the folders'} holds values of "
             f"'{tags[0]}'"
         )
+    table = pd.DataFrame(rows, columns=["group", "run", "env_steps", *tags])
     parts = []
-    for group, runs in pd.DataFrame(rows, columns=["group", "run", "env_steps", *tags]).groupby(
-        "group", sort=False
-    ):
-        values = runs[list(tags)]
-        below = pd.DataFrame(
-            [values.mean(skipna=False), values.std(skipna=False), values.min(skipna=False)]
-        )
+    for group, runs in table.groupby("group", sort=False):
+        below = runs[list(tags)].agg(["mean", "std", "min"], skipna=False)
         parts += [runs, below.assign(group=group, run=["mean", "sd", "min"], env_steps="")]
     table = pd.concat(parts, ignore_index=True)
-    table[list(tags)] = table[list(tags)].map(
-        lambda value: "" if pd.isna(value) else f"{value:.2f}"
-    )
-    return table
+    texts = {tag: table[tag].map("{:.2f}".format).replace("nan", "") for tag in tags}
+    return table.assign(**texts)
 
 
 def show(given: argparse.Namespace) -> None:
     """Prints the table and writes it."""
     run_dirs = [run.path for run in find_runs(given.sources)]
-    table = run_table(
-        run_dirs,
-        given.tag or ["eval/return_mean", "eval_greedy/return_mean"],
-        given.last,
-        given.until,
-    )
+    tags = given.tag or ["eval/return_mean", "eval_greedy/return_mean"]
+    table = run_table(run_dirs, tags, given.last, given.until)
     save_table(given.out, table, "table")
     shown = Table(*table.columns)
     for row in table.itertuples(index=False):

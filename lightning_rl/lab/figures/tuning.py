@@ -16,6 +16,7 @@ from matplotlib.ticker import LogLocator
 from lightning_rl.core.outputs import Out
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.groups import LABELS
+from lightning_rl.lab.tables import counted
 from lightning_rl.lab.tuning.results import Trial, plain, ranked, read_search, read_trials
 from lightning_rl.run.callbacks import BUDGETS
 
@@ -26,90 +27,57 @@ def draw_search(out: Out, order: Sequence[Trial], search: Mapping[str, Any]) -> 
     (budget,) = tune["budget"]
     metric = LABELS.get(tune["metric"], tune["metric"])
     scored = [trial for trial in order if trial.reports]
-    keys = list(
-        dict.fromkeys(key for trial in scored for key in trial.settings)
-    )  # one may be no key of another's method
-    figure, panels = style.panels(1 + len(keys), (5.6, 4.2))
+    # A key may be none of another trial's method.
+    keys = list(dict.fromkeys(key for trial in scored for key in trial.settings))
+    figure, (over_budget, *others) = style.panels(1 + len(keys), (5.6, 4.2))
+    best = {"color": style.colour(1), "linewidth": 2, "label": f"best ({scored[0].name})"}
+    other = {"color": style.colour(0), "linewidth": 0.9, "alpha": 0.35}
     for trial in reversed(scored):
-        steps, score = zip(*trial.reports, strict=True)
-        best = trial is scored[0]
-        panels[0].plot(
-            steps,
-            score,
-            color=style.colour(1 if best else 0),
-            alpha=1 if best else 0.35,
-            marker="o",
-            markersize=3,
-            linewidth=2 if best else 0.9,
-            label=f"best ({trial.name})" if best else None,
-        )
-    panels[0].set(
-        xlabel=BUDGETS[budget], ylabel=metric, title=f"{len(scored)} trials ({tune['algorithm']})"
-    )
-    panels[0].legend()
-    panels[0].locator_params(axis="x", integer=True)
-    style.big_numbers(panels[0].xaxis)
-    for axes, key in zip(panels[1:], keys, strict=True):
-        _scatter(axes, key, scored)
-        axes.set_ylabel(metric)
+        look = best if trial is scored[0] else other
+        over_budget.plot(*zip(*trial.reports, strict=True), marker="o", markersize=3, **look)
+    over_budget.set_title(f"{len(scored)} trials ({tune['algorithm']})")
+    over_budget.set(xlabel=BUDGETS[budget], ylabel=metric)
+    over_budget.legend()
+    over_budget.locator_params(axis="x", integer=True)
+    style.big_numbers(over_budget.xaxis)
+    for axes, key in zip(others, keys, strict=True):
+        _scatter(axes, key, [trial for trial in scored if key in trial.settings])
+        axes.set(title=key, ylabel=metric)
     failed = len(order) - len(scored)
     better = "higher" if tune["mode"] == "max" else "lower"
-    text = (
-        f"Mean over {style.counted([tune['seeds']])} per trial, {better} is better. Large "
-        "points came furthest."
-    )
-    text += f" {failed} trials without a score are left out." if failed else ""
+    seeds = counted([tune["seeds"]])
+    text = f"Mean over {seeds} per trial, {better} is better. Large points came furthest."
+    if failed:
+        text += f" {failed} trials without a score are left out."
     style.describe(figure, f"{search['implementation']} on {search['gamename']}", text)
-    rows = [
-        {
-            "trial": trial.name,
-            "rank": rank,
-            budget: steps,
-            "score": score,
-            **{k: plain(v) for k, v in trial.settings.items()},
-        }
-        for rank, trial in enumerate(scored, 1)
-        for steps, score in trial.reports
-    ]
+    rows = []
+    for rank, trial in enumerate(scored, 1):
+        settings = {key: plain(value) for key, value in trial.settings.items()}
+        for steps, score in trial.reports:
+            row = {"trial": trial.name, "rank": rank, budget: steps, "score": score}
+            rows.append(row | settings)
     style.save(figure, out, pd.DataFrame(rows))
 
 
 def _scatter(axes: Axes, key: str, scored: Sequence[Trial]) -> None:
-    """Score against one key, of the trials that have it: numbers as such, anything else as
-    categories.
-    """
-    scored = [trial for trial in scored if key in trial.settings]
+    """Score of the trials against one key: numbers as such, anything else as categories."""
     values = [trial.settings[key] for trial in scored]
-    numeric = all(
-        isinstance(value, int | float) and not isinstance(value, bool) for value in values
-    )
     names = sorted({plain(value) for value in values})
-    x = (
-        np.array(values, dtype=float)
-        if numeric
-        else np.array([names.index(plain(value)) for value in values])
-    )
+    numeric = all(type(value) in (int, float) for value in values)
+    x = np.array(values if numeric else [names.index(plain(value)) for value in values])
+    scores = [trial.score for trial in scored]
     furthest = max(len(trial.reports) for trial in scored)
     size = [36 if len(trial.reports) == furthest else 12 for trial in scored]
-    axes.scatter(x, [trial.score for trial in scored], s=size, color=style.colour(0), alpha=0.7)
-    axes.scatter(
-        x[:1],
-        [scored[0].score],
-        s=60,
-        facecolors="none",
-        edgecolors=style.colour(1),
-        linewidths=1.8,
-    )
-    axes.set_title(key)
+    axes.scatter(x, scores, s=size, color=style.colour(0), alpha=0.7)
+    ring = {"facecolors": "none", "edgecolors": style.colour(1), "linewidths": 1.8}
+    axes.scatter(x[:1], scores[:1], s=60, **ring)
     if not numeric:
-        axes.set_xticks(
-            range(len(names)), names, rotation=30, ha="right", rotation_mode="anchor", fontsize=8
-        )
+        slanted = {"rotation": 30, "ha": "right", "rotation_mode": "anchor", "fontsize": 8}
+        axes.set_xticks(range(len(names)), names, **slanted)
     elif x.min() > 0 and x.max() / x.min() > 20:
         axes.set_xscale("log")
-        axes.xaxis.set_major_locator(
-            LogLocator(subs=(1, 2, 5) if x.max() / x.min() < 200 else (1,))
-        )
+        few_decades = x.max() / x.min() < 200
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if few_decades else (1,)))
         style.plain_ticks(axes.xaxis)
     else:
         axes.locator_params(axis="x", nbins=4)

@@ -10,8 +10,8 @@ from lightning_rl.lab.figures.scores import mark_rows, mark_table, near
 
 
 def test_by_hand(tmp_path, capsys):
-    assert near(np.array([90.0, 100.0, 111.0]), np.array([1.0, 3.0, 99.0]), 100.0, 20.0) == 2.0
-    assert np.isnan(near(np.array([90.0]), np.array([1.0]), 200.0, 20.0))
+    assert near(pd.Series([90.0, 100.0, 111.0]), pd.Series([1.0, 3.0, 99.0]), 100.0, 20.0) == 2.0
+    assert np.isnan(near(pd.Series([90.0]), pd.Series([1.0]), 200.0, 20.0))
     table = pd.DataFrame(
         [
             ("g", "m", f"seed_{seed}", x, seed * x)
