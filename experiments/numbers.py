@@ -23,8 +23,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.limits import shown, unknown
-from lightning_rl.lab.tables import matching_rows
+from lightning_rl.core.files import read_text
+from lightning_rl.core.limits import TABLE_BYTES, shown, unknown
+from lightning_rl.lab.tables import csv_rows
 
 MARKED = re.compile(r"(?P<number>-?\d[\d,]*(?:\.\d+)?)(?P<comment><!-- = (?P<source>.*?) -->)")
 STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {
@@ -48,6 +49,12 @@ def with_numbers(text: str) -> str:
         return f"{value_of(match['source']):z{comma}.{decimals}f}{match['comment']}"
 
     return MARKED.sub(replace, text)
+
+
+def matching_rows(path: Path, where: Mapping[str, str]) -> list[dict[str, str]]:
+    """The rows of a CSV whose columns have these values."""
+    rows = csv_rows(read_text(path, "CSV", TABLE_BYTES))
+    return [row for row in rows if all(row.get(name) == value for name, value in where.items())]
 
 
 def value_of(source: str) -> float:

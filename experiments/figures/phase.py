@@ -21,6 +21,7 @@ from lightning_rl.functional.intervals import difference_chance, difference_inte
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.groups import Group, labelled_runs, make_groups
 from lightning_rl.lab.scalars import natural_order
+from lightning_rl.lab.tables import counted
 
 
 def family_of(gamename: str) -> str:
@@ -144,7 +145,7 @@ def draw(given: argparse.Namespace) -> None:
             axes.set_title(f"{family}: {method} less {given.baseline}")
         line[-1].set_xlabel("environment steps")
         figure.colorbar(image, ax=list(line), label="return", aspect=8 * len(methods))
-    seeds = style.counted(len(group.seeds) for groups in games.values() for group in groups)
+    seeds = counted(len(group.seeds) for groups in games.values() for group in groups)
     text = (
         f"{seeds}; difference of mean returns of the evaluations of the {width:,.6g} steps before; "
     )

@@ -22,6 +22,7 @@ from lightning_rl.core.lines import say
 from lightning_rl.lab.figures import csv_files, style
 from lightning_rl.lab.figures.runs import Run, read_sources
 from lightning_rl.lab.scalars import Floats, read_scalar
+from lightning_rl.lab.tables import counted
 
 PANELS = {
     "policy_loss": ("train/policy_loss", "policy loss"),
@@ -188,7 +189,7 @@ def draw(given: argparse.Namespace) -> None:
             label=f"solved: {given.threshold:g}",
         )
     style.shared_legend(figure, panels)
-    seeds = style.counted(table.groupby("method")["run"].nunique())
+    seeds = counted(table.groupby("method")["run"].nunique())
     thin = "thin: single seeds (not of the policy loss)"
     style.describe(figure, given.title, f"{seeds} per method; thick: mean over seeds, {thin}.")
     style.save(figure, given.out, table[COLUMNS])

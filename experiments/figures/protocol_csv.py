@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -14,10 +15,10 @@ from lightning_rl.lab.figures.csv_files import (
     read_csv,
     require,
     require_cells,
-    require_whole,
+    to_numbers,
 )
 from lightning_rl.lab.figures.runs import read_sources
-from lightning_rl.lab.figures.style import counted
+from lightning_rl.lab.tables import counted
 
 _NUMBERS = (
     "number",
@@ -101,12 +102,12 @@ def refuse_twice(table: pd.DataFrame) -> None:
 def _read(
     path: Path, label: str | None, columns: Sequence[str], protocol: str, kind: str
 ) -> pd.DataFrame:
-    table = read_csv(
-        path,
-        [name for name in columns if name in _NUMBERS],
-        [name for name in columns if name in _LISTS],
-        True,
-    )
+    table = read_csv(path, [name for name in columns if name in _NUMBERS], whole_rows=True)
+    for name in _LISTS:
+        if name in columns and name in table:
+            table[name] = table[name].astype(str)
+            parts = table[name].str.split().map(lambda words: words or [""])
+            to_numbers(path, name, parts.explode())
     require(table, columns, f"make one with lightning-rl proxies {protocol}")
     if table.empty:
         raise UserError(f"it has no whole row; make one with lightning-rl proxies {protocol}")
@@ -155,3 +156,18 @@ def counts_text(table: pd.DataFrame) -> str:
     ).size()  # their numbers begin again in each file of several
     agents, proxies = counted(each, "agent"), table["proxy"].nunique()
     return agents if proxies == 1 else f"{agents} on each of {proxies} proxies"
+
+
+def require_whole(table: pd.DataFrame, column: str, low: int, high: int) -> None:
+    """UserError with the first row whose number is not a whole one from ``low`` to ``high``."""
+    require_cells(
+        table,
+        column,
+        lambda value: low <= value <= high and value == int(value),
+        f"a whole number from {low} to {high:,}",
+    )
+
+
+def filled(value: Any) -> bool:
+    """Whether a cell holds something."""
+    return not pd.isna(value) and value != ""

@@ -16,21 +16,21 @@ from matplotlib.collections import PathCollection
 from matplotlib.colors import Normalize
 from matplotlib.ticker import MaxNLocator
 
+from experiments.figures.protocol_csv import filled, require_whole
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import GENERATIONS
 from lightning_rl.functional.intervals import share_interval
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.csv_files import (
-    filled,
     read_csv,
     require,
     require_cells,
-    require_whole,
 )
 from lightning_rl.lab.figures.groups import label_groups
 from lightning_rl.lab.figures.runs import IDENTITY, Run, read_sources, require_one_run_per_seed
 from lightning_rl.lab.figures.scores import threshold_of
 from lightning_rl.lab.scalars import Floats, read_scalar
+from lightning_rl.lab.tables import counted
 
 TAG, COUNT = "es/fitness_mean", "time/num_updates"
 NEEDED = ("gamename", "seed", "generation", "fitness_mean")
@@ -199,7 +199,7 @@ def draw_success(given: argparse.Namespace) -> None:
         for index, (group, members) in enumerate(searches.groupby("group", sort=False)):
             runs = [by_generation(run) for _, run in members.groupby("run", sort=False)]
             fitness, solved = curves(runs, limit, min(end, given.until or end))
-            colour, label = style.colour(index), f"{group}, {style.counted([len(runs)])}"
+            colour, label = style.colour(index), f"{group}, {counted([len(runs)])}"
             parts = (
                 draw_fitness(left, fitness, colour, label),
                 draw_share(right, solved, colour, label),
@@ -218,7 +218,7 @@ def draw_success(given: argparse.Namespace) -> None:
     style.describe(
         figure,
         given.title,
-        f"{style.counted(table.groupby(['gamename', 'group'])['run'].nunique())} per group; thin: "
+        f"{counted(table.groupby(['gamename', 'group'])['run'].nunique())} per group; thin: "
         "single "
         "runs, thick: their mean; a run that ended solved keeps its fitness. Band: 95 % interval "
         "over runs.",

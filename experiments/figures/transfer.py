@@ -29,7 +29,7 @@ from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.csv_files import read_csv, require
 from lightning_rl.lab.figures.runs import Run, find_runs, split_label
 from lightning_rl.lab.scalars import attempt, read_scalar
-from lightning_rl.lab.tables import interval, markdown
+from lightning_rl.lab.tables import counted, interval, markdown
 
 COLUMNS = (
     "gamename",
@@ -317,7 +317,7 @@ def draw_supervised(given: argparse.Namespace) -> None:
         figure,
         given.title or f"A model of {game} learned from transitions, as a proxy",
         "Interval of a mean return: over proxies, over agents where there is one. "
-        f"Loss: {style.counted([losses['run'].nunique()])}, thin: single runs, thick: their mean.",
+        f"Loss: {counted([losses['run'].nunique()])}, thin: single runs, thick: their mean.",
     )
     curves = losses.rename(columns={"loss": "group", "epoch": "x"}).assign(
         quantity="loss", agent=""

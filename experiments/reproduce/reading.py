@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from experiments.numbers import matching_rows
 from experiments.reproduce.claims import Read
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import read_text
 from lightning_rl.core.limits import shown
 from lightning_rl.core.yaml_files import read_yaml
-from lightning_rl.lab.tables import IDENTITY, matching_rows
+from lightning_rl.lab.tables import IDENTITY
 
 _KINDS = ("trained_on", "agent", "protocol")
 """Columns of a table that say what its rows are of. The mean over several kinds is a number of

@@ -6,15 +6,14 @@ import csv
 import io
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
 from lightning_rl.core.console import put
-from lightning_rl.core.files import read_text
-from lightning_rl.core.limits import LARGEST_NUMBER, TABLE_BYTES, escaped
+from lightning_rl.core.limits import escaped
 from lightning_rl.core.outputs import File, Out, owned_table
 
 if TYPE_CHECKING:
@@ -29,12 +28,6 @@ every row of a curve.
 def runs_beside(path: Path) -> Path:
     """The CSV of a claim's runs, a row for each seed, beside that of its curves."""
     return path.with_suffix(".runs.csv")
-
-
-def matching_rows(path: Path, where: Mapping[str, str]) -> list[dict[str, str]]:
-    """The rows of a CSV whose columns have these values."""
-    rows = csv_rows(read_text(path, "CSV", TABLE_BYTES))
-    return [row for row in rows if all(row.get(name) == value for name, value in where.items())]
 
 
 def csv_rows(text: str) -> csv.DictReader[str]:
@@ -105,14 +98,6 @@ def put_rows(
 def csv_text(table: pd.DataFrame) -> bytes:
     """A CSV: numbers with six significant digits, whole ones as such."""
     return str(table.map(plain_number).to_csv(index=False, lineterminator="\n")).encode()
-
-
-def finite(value: object) -> bool:
-    """Whether a cell holds a finite number of a usable size."""
-    try:
-        return abs(float(value)) <= LARGEST_NUMBER  # type: ignore[arg-type]
-    except (ValueError, TypeError, OverflowError):
-        return False
 
 
 def plain_number(value: Any) -> Any:

@@ -3,6 +3,7 @@
 from mutations.mutation import area
 
 MUTATIONS = [
+    *area("experiments/numbers.py", "test_docs.py", ("row.get(name) == value for", "row.get(name) != value for")),
     *area(
         "experiments/reproduce/entries.py", "experiments/reproduce/test_entries.py",
         ("value <= limit if goal.lower else value >= limit", "value >= limit"),

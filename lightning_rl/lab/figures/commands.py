@@ -173,12 +173,20 @@ def draw_method(axes: Axes, name: str, table: pd.DataFrame, colour: str) -> pd.D
     """One panel; its rows of the CSV."""
     runs = [rows.sort_values("commanded") for _, rows in table.groupby("run", sort=False)]
     if len(runs) > 1:
-        thin = {"color": colour, "alpha": 0.35, "linewidth": 0.9}
         for rows in runs:
-            axes.plot(rows["commanded"], rows["obtained_mean"], **thin)
+            asked, obtained = rows["commanded"], rows["obtained_mean"]
+            axes.plot(asked, obtained, color=colour, alpha=0.35, linewidth=0.9)
     line = mean_line(runs)
-    columns = (line[column] for column in ("commanded", "obtained_mean", "low", "high"))
-    style.banded_line(axes, *columns, colour, alpha=0.25, linewidth=2.2)
+    style.banded_line(
+        axes,
+        line["commanded"],
+        line["obtained_mean"],
+        line["low"],
+        line["high"],
+        colour,
+        alpha=0.25,
+        linewidth=2.2,
+    )
     off = [(rows["obtained_mean"] - rows["commanded"]).abs() for rows in runs]
     error = np.mean([each.mean() for each in off])
     worst = max(each.max() for each in off)

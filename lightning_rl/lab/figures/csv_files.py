@@ -26,13 +26,10 @@ from lightning_rl.lab.scalars import print_skipped
 from lightning_rl.lab.tables import IDENTITY, runs_beside
 
 
-def read_csv(
-    path: Path, numbers: Sequence[str] = (), lists: Sequence[str] = (), whole_rows: bool = False
-) -> pd.DataFrame:
+def read_csv(path: Path, numbers: Sequence[str] = (), whole_rows: bool = False) -> pd.DataFrame:
     """A CSV; UserError if it is missing, empty or none.
 
-    numbers: columns that have a finite number in every row; lists: those that have several in a
-    cell, with spaces between.
+    numbers: columns that have a finite number in every row.
     whole_rows: leave out a last row that does not end, and say so.
     """
     content = read_bytes(path, "CSV", TABLE_BYTES)
@@ -55,12 +52,7 @@ def read_csv(
         table[name] = table[name].map(lambda value: str(value) if type(value) is int else value)
     for name in numbers:
         if name in table:
-            table[name] = _numbers(path, name, table[name])
-    for name in lists:
-        if name in table:
-            table[name] = table[name].astype(str)
-            parts = table[name].str.split().map(lambda words: words or [""]).explode()
-            _numbers(path, name, parts)
+            table[name] = to_numbers(path, name, table[name])
     return _identified(path, table)
 
 
@@ -104,21 +96,6 @@ def require_cells(
             raise UserError(f"row {row}, column {column}: {shown(value)} is not {expected}")
 
 
-def require_whole(table: pd.DataFrame, column: str, low: int, high: int) -> None:
-    """UserError with the first row whose number is not a whole one from ``low`` to ``high``."""
-    require_cells(
-        table,
-        column,
-        lambda value: low <= value <= high and value == int(value),
-        f"a whole number from {low} to {high:,}",
-    )
-
-
-def filled(value: Any) -> bool:
-    """Whether a cell holds something."""
-    return not pd.isna(value) and value != ""
-
-
 def labelled(names: pd.Series, label: str | None) -> pd.Series:
     """What is drawn by name: ``label`` (of ``CSV:LABEL``) instead of a single name, and before
     each of several.
@@ -143,7 +120,7 @@ def _text(content: bytes) -> str:
     return content.decode()
 
 
-def _numbers(path: Path, name: str, column: pd.Series) -> pd.Series:
+def to_numbers(path: Path, name: str, column: pd.Series) -> pd.Series:
     """A column as numbers; UserError with its first cell that holds no finite number of a usable
     size.
     """

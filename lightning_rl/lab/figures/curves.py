@@ -439,7 +439,7 @@ def draw_with_areas(given: argparse.Namespace) -> None:
     columns = ("gamename", *Area._fields)
     beside = given.out.at(style.stem(given.out.path))
     path = save_table(beside, pd.DataFrame(table, columns=columns), "areas")
-    rows = [columns]
+    rows: list[tuple[str, ...]] = [columns]
     for game, group, seeds, *numbers in table:
         rows.append((game, group, str(seeds), *(f"{number:,.3f}" for number in numbers)))
     put_rows(rows, f"area under {given.tag}: {path}")

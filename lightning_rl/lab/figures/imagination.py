@@ -31,7 +31,7 @@ def draw_imagination(
     None: a strip of its bits.
     """
     figure = plt.figure(figsize=(style.WIDEST, 5.8))
-    above, below = figure.subfigures(2, 1, height_ratios=(1, 1.2))
+    above, below = figure.subfigures(2, 1, squeeze=False, height_ratios=(1, 1.2)).flat
     grid = above.add_gridspec(2, _COLUMNS)
     for k, (real, imagined) in enumerate(zip(seen[:_COLUMNS], dreamt, strict=False)):
         upper, lower = (above.add_subplot(grid[row, k]) for row in (0, 1))

@@ -98,7 +98,9 @@ def summary_rows(table: pd.DataFrame, unit: str) -> list[tuple[str, ...]]:
     unit: what the x axis counts.
     """
     scores = ("final", "best", "area under curve")
-    rows = [("environment", "group", "seeds", *scores, f"{unit} to threshold")]
+    rows: list[tuple[str, ...]] = [
+        ("environment", "group", "seeds", *scores, f"{unit} to threshold")
+    ]
     for (game, label), group in table.groupby(["gamename", "group"], sort=False):
         at = group.set_index("run")
         seeds = str(at.index.str.startswith("seed_").sum())
@@ -176,9 +178,17 @@ def draw_profile(given: argparse.Namespace) -> None:
         tables = profiles(groups, given.score)
         for index, group in enumerate(groups):
             table = tables[group.label]
-            line = [table[name] for name in ("threshold", "share", "low", "high")]
-            look = {"step": "post", "linewidth": 1.8, "label": group.name}
-            style.banded_line(axes, *line, style.colour(index), **look)
+            style.banded_line(
+                axes,
+                table["threshold"],
+                table["share"],
+                table["low"],
+                table["high"],
+                style.colour(index),
+                step="post",
+                linewidth=1.8,
+                label=group.name,
+            )
             table.insert(0, "gamename", game)
             table.insert(1, "group", group.label)
             parts.append(table)

@@ -30,7 +30,6 @@ from PIL.PngImagePlugin import PngInfo
 
 from lightning_rl.core.lines import say
 from lightning_rl.core.outputs import File, Out, owned_numbers, owned_picture, picture_metadata
-from lightning_rl.lab.tables import counted as counted
 from lightning_rl.lab.tables import csv_text
 
 # Okabe and Ito's colours, which all readers can distinguish; grey and black are for published

@@ -30,8 +30,12 @@ def draw_search(out: Out, order: Sequence[Trial], search: Mapping[str, Any]) -> 
     # A key may be none of another trial's method.
     keys = list(dict.fromkeys(key for trial in scored for key in trial.settings))
     figure, (over_budget, *others) = style.panels(1 + len(keys), (5.6, 4.2))
-    best = {"color": style.colour(1), "linewidth": 2, "label": f"best ({scored[0].name})"}
-    other = {"color": style.colour(0), "linewidth": 0.9, "alpha": 0.35}
+    best: dict[str, Any] = {
+        "color": style.colour(1),
+        "linewidth": 2,
+        "label": f"best ({scored[0].name})",
+    }
+    other: dict[str, Any] = {"color": style.colour(0), "linewidth": 0.9, "alpha": 0.35}
     for trial in reversed(scored):
         look = best if trial is scored[0] else other
         over_budget.plot(*zip(*trial.reports, strict=True), marker="o", markersize=3, **look)
@@ -69,10 +73,15 @@ def _scatter(axes: Axes, key: str, scored: Sequence[Trial]) -> None:
     furthest = max(len(trial.reports) for trial in scored)
     size = [36 if len(trial.reports) == furthest else 12 for trial in scored]
     axes.scatter(x, scores, s=size, color=style.colour(0), alpha=0.7)
-    ring = {"facecolors": "none", "edgecolors": style.colour(1), "linewidths": 1.8}
-    axes.scatter(x[:1], scores[:1], s=60, **ring)
+    ring = axes.scatter(x[:1], scores[:1], s=60, linewidths=1.8)
+    ring.set(facecolors="none", edgecolors=style.colour(1))
     if not numeric:
-        slanted = {"rotation": 30, "ha": "right", "rotation_mode": "anchor", "fontsize": 8}
+        slanted: dict[str, Any] = {
+            "rotation": 30,
+            "ha": "right",
+            "rotation_mode": "anchor",
+            "fontsize": 8,
+        }
         axes.set_xticks(range(len(names)), names, **slanted)
     elif x.min() > 0 and x.max() / x.min() > 20:
         axes.set_xscale("log")

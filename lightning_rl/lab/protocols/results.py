@@ -13,12 +13,12 @@ import pandas as pd
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import Appended, appending
-from lightning_rl.core.limits import shown
+from lightning_rl.core.limits import LARGEST_NUMBER, shown
 from lightning_rl.core.lines import say
 from lightning_rl.core.outputs import refuse_run_file
 from lightning_rl.functional.statistics import summarise
 from lightning_rl.lab.protocols.models import REAL
-from lightning_rl.lab.tables import csv_lines, finite, plain_number
+from lightning_rl.lab.tables import csv_lines, plain_number
 
 _SUMMARISED = ("return_mean", "train_steps", "fitness_mean", "cpu_seconds")
 """Columns with a number in every row, of which a summary is printed."""
@@ -56,7 +56,7 @@ class Results:
                 )
                 raise UserError(f"{here}; mend the row or name another CSV")
             for name, value in zip(self.columns, row, strict=True):
-                if name in _SUMMARISED and not finite(value):
+                if name in _SUMMARISED and not _finite(value):
                     where = f"'{self._file.path}', row {number}, column {name}"
                     raise UserError(
                         f"{where}: {shown(value)} is not a finite number; mend the row or name "
@@ -87,6 +87,14 @@ class Results:
         self._file.append(csv_lines(list(row.values()) for row in plain))
         self.rows += plain
         self._done |= {self._key_of(row) for row in plain}
+
+
+def _finite(text: str) -> bool:
+    """Whether a cell holds a finite number of a usable size."""
+    try:
+        return abs(float(text)) <= LARGEST_NUMBER
+    except ValueError:
+        return False
 
 
 def _plain(value: Any) -> str:

@@ -89,6 +89,16 @@ def transfer_table():
     return pd.DataFrame(rows, columns=columns).assign(gamename="cartpole-v0")
 
 
+def test_a_cell_of_several_numbers_that_are_none_is_named(tmp_path, capsys):
+    for cell in ("1 x", " "):
+        table = transfer_table()
+        table.loc[1, "test_returns"] = cell
+        table.to_csv(tmp_path / "t.csv", index=False)
+        said = refused(capsys, "proxy-transfer", tmp_path / "t.csv")
+        shown = cell.split()[-1] if cell.split() else ""
+        assert f"row 2, column test_returns: '{shown}' is not a finite number" in said
+
+
 def test_transfer_by_hand():
     table = with_groups(transfer_table())
     assert all_returns(table[table["proxy"] == "a"]) == [0, 20, 10, 30]

@@ -4,7 +4,6 @@ and nothing waits for it.
 
 import os
 
-import numpy as np
 import pytest
 from helpers import run_cli
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -162,15 +161,10 @@ def test_a_table_that_is_none_is_named_with_the_row(tmp_path, content, named):
     assert str(path) in str(refusal.value)
 
 
-def test_cells_of_several_numbers_are_checked_and_half_a_row_is_left_out(tmp_path):
+def test_half_a_row_is_left_out(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("name,returns\na,1 2.5\nb,3\nc,4 ")
-    table = read_csv(path, lists=["returns"], whole_rows=True)
-    assert list(table["name"]) == ["a", "b"]
-    np.testing.assert_array_equal([len(cell.split()) for cell in table["returns"]], [2, 1])
-    path.write_text("name,returns\na,1 x\n")
-    with pytest.raises(UserError, match="row 1, column returns: 'x' is not a finite number"):
-        read_csv(path, lists=["returns"])
+    assert list(read_csv(path, whole_rows=True)["name"]) == ["a", "b"]
 
 
 @pytest.mark.timeout(60)
