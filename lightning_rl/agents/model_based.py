@@ -26,7 +26,6 @@ from lightning_rl.agents.graphs import Graphed
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.replay import Column, MemberRing
 from lightning_rl.agents.warm_up import WarmUp
-from lightning_rl.core.contents import Also
 from lightning_rl.core.schema import STRICT, Batch, MethodConfig, Share, Sizes, Width
 from lightning_rl.core.seeding import NOISE_BLOCK, MemberNoise
 from lightning_rl.envs.func_env import FuncEnv
@@ -206,16 +205,12 @@ class Replay(MemberModule):
             "reward": Column(1, torch.float32),
         }
 
-    def memory_layout(self) -> Any:
-        """What a snapshot of the memory may look like."""
-        return Also(
-            self.memory.layout(len(self.losses), {"bytes": (0, max(1, self.env.action_size - 1))}),
-            self._no_bits,
-        )
-
-    def _no_bits(self, memory: Mapping[str, Tensor]) -> str | None:
-        bits = memory["bytes"].index_fill(-1, torch.tensor([2 * self.env.obs_size]), 0)
-        return "observations that are no bits" if bool((bits > 1).any()) else None
+    def restore(self, memory: Mapping[str, Tensor]) -> None:
+        """Goes on with remembered steps."""
+        self.memory.restore(memory)
+        bits, action = memory["bytes"].split([2 * self.env.obs_size, 2], dim=-1)
+        if (bits > 1).any() or (action[..., 0] >= self.env.action_size).any():
+            raise ValueError("memory: observations that are no bits, or unknown actions")
 
     def remember(self, state: Tensor, real: RealSteps) -> None:
         """Keeps one real step of every member: from the environment's state ``[N, S]``, the rest
@@ -305,13 +300,11 @@ class EnvironmentRollouts(Replay):
             "state": Column(state.shape[-1], torch.int16 if self.env.small_state else state.dtype)
         }
 
-    def memory_layout(self) -> Any:
-        limits = {"state": (0, torch.iinfo(torch.int16).max)} if self.env.small_state else {}
-        return Also(self.memory.layout(len(self.losses), limits), self._fault)
-
-    def _fault(self, memory: Mapping[str, Tensor]) -> str | None:
+    def restore(self, memory: Mapping[str, Tensor]) -> None:
+        self.memory.restore(memory)
         state = memory["state"].flatten(0, 1).to(self._state_type)
-        return self.env.fault(state, self.env.observe(state)) if len(state) else None
+        if len(state):
+            self.env.require_possible(state, self.env.observe(state))
 
     def update_noise(self) -> list[MemberNoise]:
         return [self._draw, self._actions, self._events]

@@ -16,8 +16,6 @@ from torch import Tensor
 from lightning_rl.agents.base import Agent, AgentConfig, NetConfig, Transition, batch_weights
 from lightning_rl.agents.icm import ICM
 from lightning_rl.agents.variation import Variation
-from lightning_rl.core.contents import Also, TensorOf
-from lightning_rl.core.limits import WHOLE
 from lightning_rl.core.schema import STRICT, Batch, Share
 from lightning_rl.envs.spec import EnvSpec
 
@@ -106,29 +104,6 @@ class MemberRing:
                 )
             data[written] = state[name].to(data.device)
 
-    def layout(
-        self, members: int | str, limits: Mapping[str, tuple[float, float]] | None = None
-    ) -> Also:
-        """What ``snapshot`` may look like. members: how many, or the name of that dimension;
-        limits: of columns, by name.
-        """
-        columns = {
-            name: TensorOf(
-                data.dtype, (members, "rows", data.shape[1]), *(limits or {}).get(name, ())
-            )
-            for name, data in self.data.items()
-        }
-        return Also(
-            {**columns, "written": TensorOf(torch.int64, (members,), 0, WHOLE)}, self._inconsistency
-        )
-
-    def _inconsistency(self, state: Mapping[str, Tensor]) -> str | None:
-        written, rows = state["written"].tolist(), state[next(iter(self.data))].shape[1]
-        wrong = [
-            count for count in written if min(count, self.capacity) != rows or count != written[0]
-        ]
-        return f"{wrong[0]} rows written, but {rows} are there" if wrong else None
-
     def _written_rows(self) -> Tensor:
         return self.first.unsqueeze(1) + torch.arange(len(self), device=self.first.device)
 
@@ -174,23 +149,11 @@ class MemberReplay(MemberRing):
         act = action if self.action_size else action.squeeze(-1).long()
         return Transition(obs, act, reward.squeeze(-1), discount.squeeze(-1), next_obs)
 
-    def transitions_layout(self, members: int | str, num_actions: int) -> Also:
-        """What ``snapshot`` may look like; see ``layout``. Actions that are indices are below
-        ``num_actions``.
-        """
-
-        def inconsistency(state: Mapping[str, Tensor]) -> str | None:
-            action = state["rows"][..., self.obs_size]
-            known = bool(
-                ((action >= 0) & (action < num_actions) & (action == action.trunc())).all()
-            )
-            return (
-                None
-                if self.action_size or known
-                else f"an action that is none of 0 to {num_actions - 1}"
-            )
-
-        return Also(self.layout(members), inconsistency)
+    def require_actions(self, num_actions: int) -> None:
+        """ValueError unless stored actions that are indices are below ``num_actions``."""
+        action = self.data["rows"][self._written_rows().flatten(), self.obs_size]
+        if not self.action_size and not bool(((action >= 0) & (action < num_actions)).all()):
+            raise ValueError(f"memory: an action that is none of 0 to {num_actions - 1}")
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)

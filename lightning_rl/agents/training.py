@@ -12,7 +12,7 @@ from torch import Tensor
 
 from lightning_rl.agents.base import Actors, Agent, AgentConfig, Transition
 from lightning_rl.core.console import under_way
-from lightning_rl.core.contents import Also, Count, OneOf, TensorOf, rows_like
+from lightning_rl.core.contents import check_alike
 from lightning_rl.envs.batch import EnvBatch
 
 StopRule = Callable[[Tensor, Tensor], Tensor]
@@ -211,53 +211,11 @@ class MemberTraining:
             "memory": {} if self.done or memory is None else memory.snapshot(),
         }
 
-    def layout(self, num_actions: int) -> Any:
-        """What ``snapshot`` may look like."""
-        everyone, memory = len(self._seeds), self.agent.memory()
-        loop = rows_like({name: getattr(self, name) for name in _LOOP}, "left")
-        end = {"members": TensorOf(torch.int64, (0,)), "envs": {}, "memory": {}}
-        template = {
-            "step": Count(),
-            "members": TensorOf(torch.int64, ("left",), 0, everyone - 1),
-            "results": rows_like(vars(self.results), everyone),
-            "loop": loop,
-            "envs": self.envs.layout("left"),
-            "memory": {} if memory is None else memory.transitions_layout("left", num_actions),
-        }
-        return OneOf(
-            (Also({**template, **end}, self._inconsistency), Also(template, self._inconsistency))
-        )
-
-    def _inconsistency(self, state: dict[str, Any]) -> str | None:
-        """Whether the parts of a snapshot contradict each other."""
-        members, episodes, steps = (
-            state["members"],
-            state["results"]["episodes"],
-            state["results"]["env_steps"][state["members"]],
-        )
-        if bool((members.diff() <= 0).any()):
-            return "members that are not in order"
-        if not torch.equal(episodes[members], state["loop"]["_episode"]) or bool(
-            (episodes[members] >= self.max_episodes).any()
-        ):
-            return (
-                f"episodes {state['loop']['_episode'].tolist()} under way, expected "
-                f"{episodes[members].tolist()}"
-            )
-        if not torch.equal(steps, state["results"]["lengths"][members].sum(1)):
-            return f"{steps.tolist()} environment steps, which are not those of the episodes"
-        if bool((steps + state["loop"]["_length"] < state["step"]).any()):
-            return f"{state['step']} decisions in fewer environment steps"
-        return (
-            f"{int(episodes.max())} episodes of {self.max_episodes}"
-            if int(episodes.max()) > self.max_episodes
-            else None
-        )
-
     def restore(self, state: dict[str, Any]) -> None:
         """Goes on from a snapshot, with the environments as they were at the start; the agent's
         own state is restored apart.
         """
+        self._check(state)
         self.step, self.members, device = state["step"], state["members"], self.agent.device
         self.results = Results(**state["results"])
         for name, value in state["loop"].items():
@@ -274,6 +232,23 @@ class MemberTraining:
         memory = self.agent.memory()
         if memory is not None:
             memory.restore(state["memory"])
+
+    def _check(self, state: dict[str, Any]) -> None:
+        """ValueError for counters of a snapshot that would lead out of the tables of results."""
+        check_alike(state["results"], vars(self.results), "results")
+        members, episodes = state["members"], state["results"]["episodes"]
+        if (members < 0).any() or (members.diff() <= 0).any():
+            raise ValueError("members that are not in order")
+        begun = state["loop"]["_episode"]
+        if not torch.equal(episodes[members], begun) or (begun >= self.max_episodes).any():
+            raise ValueError(
+                f"episodes {begun.tolist()} under way, expected {episodes[members].tolist()}"
+            )
+        if (episodes < 0).any() or (episodes > self.max_episodes).any():
+            raise ValueError(f"{episodes.tolist()} episodes of {self.max_episodes}")
+        for name in _LOOP:
+            if len(state["loop"][name]) != len(members):
+                raise ValueError(f"{name}: expected one for each of {len(members)} members")
 
     def run(self, steps: int | None = None) -> None:
         """Goes on for ``steps`` decisions of every member, or until all are done."""

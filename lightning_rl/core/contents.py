@@ -1,377 +1,213 @@
-"""What data of unknown origin must look like: templates, and a comparison that names the first
-place that differs.
-
-A template is built of rules (``Count``, ``TensorOf``, ..) and of examples: a tensor is matched by
-tensors of its type and shape, a dict by one with its keys, a list or tuple by one of its length,
-anything else by its equal.
+"""Whether plain data of unknown origin is what it should be; if not, the first place where it is
+not.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
 
 from lightning_rl.core.limits import PLAIN_DEPTH, WHOLE, shorten, shown
 
 if TYPE_CHECKING:
-    import torch
     from torch import Tensor
-
-Sizes = dict[str, int]
-"""What the named dimensions met so far have turned out to be."""
 
 
 class MismatchError(ValueError):
-    """The first place where data differs from its template: ``a.b[0].c: what is there, what is
-    expected``.
+    """The first place where data is not as it should be: ``a.b: what is there, expected what``."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a value must be, as a test and in words; optional: its key may be missing."""
+
+    holds: Callable[[Any], bool]
+    expected: str
+    optional: bool = False
+
+
+def count(low: int = 0, high: int = WHOLE) -> Rule:
+    """A whole number."""
+    return Rule(
+        lambda value: type(value) is int and low <= value <= high,
+        f"a whole number from {low} to {high}",
+    )
+
+
+def number(low: float = -math.inf, high: float = math.inf) -> Rule:
+    """A finite float."""
+    return Rule(
+        lambda value: type(value) is float and math.isfinite(value) and low <= value <= high,
+        "a finite decimal number" if math.isinf(low) else f"a decimal number from {low} to {high}",
+    )
+
+
+def text(most: int) -> Rule:
+    """Text of at most ``most`` characters."""
+    return Rule(
+        lambda value: type(value) is str and len(value) <= most,
+        f"text of at most {most} characters",
+    )
+
+
+def word(*known: str) -> Rule:
+    """One of the known words."""
+    return Rule(lambda value: type(value) is str and value in known, f"one of: {', '.join(known)}")
+
+
+def list_of(rule: Rule, most: int = WHOLE) -> Rule:
+    """A list of at most ``most`` such values."""
+    return Rule(
+        lambda value: type(value) is list and len(value) <= most and all(map(rule.holds, value)),
+        f"a list of at most {most}, each {rule.expected}",
+    )
+
+
+def either(first: Rule, second: Rule) -> Rule:
+    """What one of two rules allows."""
+    return Rule(
+        lambda value: first.holds(value) or second.holds(value),
+        f"{first.expected}, or {second.expected}",
+    )
+
+
+def maybe(rule: Rule) -> Rule:
+    """The same for a key that may be missing."""
+    return Rule(rule.holds, rule.expected, optional=True)
+
+
+def is_plain(value: Any, depth: int = PLAIN_DEPTH) -> bool:
+    """Whether it is made of dicts with text as keys, lists, tuples, text, numbers, True, False and
+    None, in at most ``depth`` levels.
     """
+    if depth == 0:
+        return False
+    if isinstance(value, dict):
+        return all(type(key) is str for key in value) and is_plain(list(value.values()), depth)
+    if type(value) in (list, tuple):
+        return all(is_plain(part, depth - 1) for part in value)
+    return type(value) in (str, bool, int, float, type(None))
 
 
-def check(content: Any, template: Any, where: str = "", sizes: Sizes | None = None) -> None:
-    """Compares the whole content with the template, MismatchError if it differs; dimensions of
-    one name have one size.
+FLAG = Rule(lambda value: type(value) is bool, "True or False")
+NOTHING = Rule(lambda value: value is None, "None")
+PLAIN_DICT = Rule(
+    lambda value: isinstance(value, dict) and is_plain(value),
+    f"a dict of plain text, numbers and lists, at most {PLAIN_DEPTH} levels deep",
+)
+
+
+def check(content: Any, rules: Mapping[str, Rule], where: str = "") -> None:
+    """MismatchError unless the content is a dict of these keys, whose values keep the rules."""
+    if not isinstance(content, dict):
+        _refuse(where, content, "a dict")
+    for key, rule in rules.items():
+        if key not in content:
+            if not rule.optional:
+                raise MismatchError(f"{where or 'top level'}: lacks {key}")
+        elif not rule.holds(content[key]):
+            _refuse(f"{where}.{key}".lstrip("."), content[key], rule.expected)
+    _refuse_more_keys(content, rules, where)
+
+
+def check_alike(content: Any, example: Any, where: str, exact: bool = True) -> None:
+    """MismatchError unless the content is built like the example: containers of the same keys and
+    lengths, tensors of the same type.
+
+    Any whole number of 0 or more stands for another, any finite decimal number, True and False.
+    What is empty, in the content or in the example, stands for whatever may be there.
+
+    exact: tensors have the example's shape; else only its number of dimensions.
     """
-    _rule(template).check(content, where, {} if sizes is None else sizes)
+    if _is_tensor(example):
+        same = _is_tensor(content) and content.dtype == example.dtype
+        same = same and content.dim() == example.dim()
+        if not same or (exact and content.shape != example.shape):
+            _refuse(where, content, describe(example))
+    elif isinstance(example, dict):
+        if not isinstance(content, dict):
+            _refuse(where, content, "a dict")
+        if content and example:
+            _refuse_more_keys(content, example, where)
+            for key, value in example.items():
+                if key not in content:
+                    raise MismatchError(f"{where}: lacks {shorten(str(key))}")
+                check_alike(content[key], value, f"{where}.{key}", exact)
+    elif isinstance(example, list | tuple):
+        if type(content) is not type(example) or (example and len(content) != len(example)):
+            _refuse(where, content, describe(example))
+        for place, value in enumerate(example):
+            check_alike(content[place], value, f"{where}[{place}]", exact)
+    elif type(example) in (int, float):
+        rule = count() if type(example) is int else number()
+        if not rule.holds(content):
+            _refuse(where, content, rule.expected)
+    elif type(content) is not type(example) or (type(example) is str and content != example):
+        _refuse(where, content, shown(example))
 
 
-class Rule(ABC):
-    """A template that is more than an example."""
-
-    @abstractmethod
-    def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        """MismatchError, naming the place ``where``, if the value breaks the rule."""
-
-
-def _rule(template: Any) -> Rule:
-    match template:
-        case Rule():
-            return template
-        case _ if _is_tensor(template):
-            return like(template)
-        case Mapping():
-            return Fields(template)
-        case list() | tuple():
-            return _Items(template)
-    return _Equal(template)
+def check_tensors(content: Any, where: str, depth: int = PLAIN_DEPTH) -> None:
+    """MismatchError unless every tensor in the content is dense, on the CPU, stored in full and
+    finite.
+    """
+    if depth == 0:
+        raise MismatchError(f"{where}: more than {PLAIN_DEPTH} levels deep")
+    if _is_tensor(content):
+        _require_dense(content, where)
+        require_finite(content, where)
+    elif isinstance(content, dict):
+        for key, value in content.items():
+            check_tensors(value, f"{where}.{shorten(str(key))}", depth - 1)
+    elif isinstance(content, list | tuple):
+        for place, value in enumerate(content):
+            check_tensors(value, f"{where}[{place}]", depth - 1)
 
 
-def _refuse(where: str, value: Any, expected: str) -> None:
-    raise MismatchError(f"{where or 'top level'}: {describe(value)}, expected {expected}")
+def require_finite(value: Tensor, where: str) -> None:
+    """MismatchError for a tensor in which some numbers are not finite."""
+    bad = int((~value.isfinite()).sum())
+    if bad:
+        raise MismatchError(f"{where}: {bad} of {value.numel()} numbers are NaN or infinite")
 
 
 def describe(value: Any) -> str:
     """A value in a few words; tensors and containers by their kind and size."""
-    match value:
-        case _ if _is_tensor(value):
-            return f"{_plain_name(value.dtype)} {list(value.shape)}"
-        case bool() | int() | float() | str() | None:
-            return shown(value)
-        case dict() | list() | tuple():
-            return f"a {type(value).__name__} of {len(value)}"
+    if _is_tensor(value):
+        return f"{str(value.dtype).removeprefix('torch.')} {list(value.shape)}"
+    if isinstance(value, bool | int | float | str | None):
+        return shown(value)
+    if isinstance(value, dict | list | tuple):
+        return f"a {type(value).__name__} of {len(value)}"
     return f"a {type(value).__name__}"
 
 
-def _name(key: Any) -> str:
-    return shorten(key) if isinstance(key, str) else shown(key)
+def _refuse(where: str, value: Any, expected: str) -> NoReturn:
+    raise MismatchError(f"{where or 'top level'}: {describe(value)}, expected {expected}")
+
+
+def _refuse_more_keys(content: Mapping[Any, Any], known: Mapping[Any, Any], where: str) -> None:
+    for key in content:
+        if key not in known:
+            raise MismatchError(
+                f"{where or 'top level'}: has {describe(key)}, which does not belong there"
+            )
 
 
 def _is_tensor(value: Any) -> TypeGuard[Tensor]:
-    """Whether it is a tensor; without torch, which lists of runs are read without, there is
-    none.
-    """
+    """Whether it is a tensor; where torch is not imported, e.g. to list runs, there is none."""
     return "torch" in sys.modules and isinstance(value, sys.modules["torch"].Tensor)
 
 
-def _plain_name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
-
-
-@dataclass(frozen=True)
-class _Equal(Rule):
-    example: Any
-
-    def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        if type(value) is not type(self.example) or value != self.example:
-            _refuse(where, value, shown(self.example))
-
-
-@dataclass(frozen=True)
-class Optional(Rule):
-    """The template of a key that may be missing."""
-
-    template: Any
-
-    def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        check(value, self.template, where, sizes)
-
-
-@dataclass(frozen=True)
-class Fields(Rule):
-    """A dict of these fields; more: others may be there as well, of whatever content."""
-
-    fields: Mapping[Any, Any]
-    more: bool = False
-
-    def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        if not isinstance(value, dict):
-            _refuse(where, value, "a dict")
-        for key, template in self.fields.items():
-            if key in value:
-                place = (
-                    f"[{key}]"
-                    if isinstance(key, int)
-                    else f".{_name(key)}"
-                    if where
-                    else _name(key)
-                )
-                check(value[key], template, where + place, sizes)
-            elif not isinstance(template, Optional):
-                raise MismatchError(f"{where or 'top level'}: lacks {_name(key)}")
-        for key in value:
-            if key not in self.fields and not self.more:
-                raise MismatchError(
-                    f"{where or 'top level'}: has {describe(key)}, which does not belong there"
-                )
-
-
-@dataclass(frozen=True)
-class _Items(Rule):
-    templates: list[Any] | tuple[Any, ...]
-
-    def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        if type(value) is not type(self.templates) or len(value) != len(self.templates):
-            _refuse(where, value, f"a {type(self.templates).__name__} of {len(self.templates)}")
-        for number, template in enumerate(self.templates):
-            check(value[number], template, f"{where}[{number}]", sizes)
-
-
-@dataclass(frozen=True)
-class Count(Rule):
-    """A whole number."""
-
-    low: int = 0
-    high: int = WHOLE
-
-    def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        if type(value) is not int or not self.low <= value <= self.high:
-            _refuse(where, value, f"a whole number from {self.low} to {self.high}")
-
-
-@dataclass(frozen=True)
-class Number(Rule):
-    """A float that is finite."""
-
-    low: float = -math.inf
-    high: float = math.inf
-
-    def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        if (
-            type(value) is not float
-            or not math.isfinite(value)
-            or not self.low <= value <= self.high
-        ):
-            limits = "" if math.isinf(self.low) else f" from {self.low:g} to {self.high:g}"
-            _refuse(where, value, f"a finite decimal number{limits}")
-
-
-@dataclass(frozen=True)
-class Flag(Rule):
-    """True or False."""
-
-    def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        if type(value) is not bool:
-            _refuse(where, value, "True or False")
-
-
-@dataclass(frozen=True)
-class Text(Rule):
-    """Text of at most ``most`` characters."""
-
-    most: int
-
-    def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        if type(value) is not str or len(value) > self.most:
-            _refuse(where, value, f"text of at most {self.most} characters")
-
-
-@dataclass(frozen=True)
-class Plain(Rule):
-    """Anything made of dicts with text as keys, lists, tuples, text, numbers, True, False and
-    None; mapping: a dict of these.
-    """
-
-    mapping: bool = False
-
-    def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        if self.mapping and not isinstance(value, dict):
-            _refuse(where, value, "a dict")
-        self._check(value, where, PLAIN_DEPTH)
-
-    def _check(self, value: Any, where: str, depth: int) -> None:
-        if depth == 0:
-            raise MismatchError(f"{where}: more than {PLAIN_DEPTH} levels deep")
-        if isinstance(value, dict):
-            for key, part in value.items():
-                if type(key) is not str:
-                    _refuse(where, key, "text as a key")
-                self._check(part, f"{where}.{shorten(key)}", depth - 1)
-        elif type(value) in (list, tuple):
-            for number, part in enumerate(value):
-                self._check(part, f"{where}[{number}]", depth - 1)
-        elif type(value) not in (str, bool, int, float, type(None)):
-            _refuse(where, value, "plain text or a number")
-
-
-@dataclass(frozen=True)
-class ListOf(Rule):
-    """A list of ``template``; length: exact, or the name of a dimension, or None: low to high
-    items.
-    """
-
-    template: Any
-    length: int | str | None = None
-    low: int = 0
-    high: int = WHOLE
-
-    def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        if type(value) is not list:
-            _refuse(where, value, "a list")
-        length = (
-            sizes.setdefault(self.length, len(value))
-            if isinstance(self.length, str)
-            else self.length
-        )
-        low, high = (self.low, self.high) if length is None else (length, length)
-        if not low <= len(value) <= high:
-            _refuse(where, value, f"a list of {low if low == high else f'{low} to {high}'}")
-        for number, part in enumerate(value):
-            check(part, self.template, f"{where}[{number}]", sizes)
-
-
-@dataclass(frozen=True)
-class OneOf(Rule):
-    """Any of the templates; of words all are named in a mismatch, else that with the last is
-    reported.
-    """
-
-    templates: tuple[Any, ...]
-
-    def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        if len(self.templates) > 1 and all(type(template) is str for template in self.templates):
-            return (
-                None
-                if value in self.templates
-                else _refuse(where, value, f"one of: {', '.join(map(shown, self.templates))}")
-            )
-        for template in self.templates[:-1]:
-            tried = dict(sizes)
-            try:
-                check(value, template, where, tried)
-            except MismatchError:
-                continue
-            sizes |= tried
-            return
-        check(value, self.templates[-1], where, sizes)
-
-
-@dataclass(frozen=True)
-class Also(Rule):
-    """A template, and what else must hold where it does; test: the reason why not, or None."""
-
-    template: Any
-    test: Callable[[Any], str | None]
-
-    def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        check(value, self.template, where, sizes)
-        if (reason := self.test(value)) is not None:
-            raise MismatchError(f"{where or 'top level'}: {reason}")
-
-
-@dataclass(frozen=True)
-class TensorOf(Rule):
-    """A dense tensor on the CPU. shape: sizes, or names of them, or None for any. low, high: limits
-    of every number.
-
-    Floats must be finite unless ``infinite``, and may never be NaN.
-    """
-
-    dtype: torch.dtype
-    shape: tuple[int | str | None, ...]
-    low: float = -math.inf
-    high: float = math.inf
-    infinite: bool = False
-
-    def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        shape = ["any" if size is None else str(sizes.get(str(size), size)) for size in self.shape]
-        expected = f"{_plain_name(self.dtype)} [{', '.join(shape)}]"
-        if (
-            type(value) is not sys.modules["torch"].Tensor
-            or value.dtype != self.dtype
-            or value.dim() != len(self.shape)
-        ):
-            _refuse(where, value, expected)
-        _require_dense(value, where)
-        for size, found in zip(self.shape, value.shape, strict=True):
-            if size is not None and found != (
-                sizes.setdefault(size, found) if isinstance(size, str) else size
-            ):
-                _refuse(where, value, expected)
-        if value.numel():
-            self._check_numbers(value, where)
-
-    def _check_numbers(self, value: Tensor, where: str) -> None:
-        if value.is_floating_point():
-            bad = int((value.isnan() if self.infinite else ~value.isfinite()).sum())
-            if bad:
-                raise MismatchError(
-                    f"{where}: {bad} of {value.numel()} numbers are NaN or infinite"
-                )
-        if _plain_name(value.dtype) == "bool":
-            if int(value.view(sys.modules["torch"].uint8).max()) > 1:
-                raise MismatchError(f"{where}: holds bytes that are neither True nor False")
-            return
-        low, high = value.min().item(), value.max().item()
-        if low < self.low or high > self.high:
-            raise MismatchError(
-                f"{where}: numbers from {low:g} to {high:g}, expected {self.low:g} to {self.high:g}"
-            )
-
-
 def _require_dense(value: Tensor, where: str) -> None:
-    """Refuses tensors with more elements than are stored, or that are views, sparse, quantised
-    or on another device.
+    """Refuses tensors with more elements than are stored, e.g. with a stride of 0, and those that
+    are sparse, quantised or on another device.
     """
-    simple = (
-        str(value.layout) == "torch.strided"
-        and value.device.type == "cpu"
-        and not (value.is_nested or value.is_quantized)
-    )
-    if not simple or value.requires_grad or value.is_conj() or value.is_neg():
+    dense = str(value.layout) == "torch.strided" and not (value.is_nested or value.is_quantized)
+    if not dense or value.device.type != "cpu":
         raise MismatchError(f"{where}: a tensor of another kind than dense numbers on the CPU")
-    if value.numel() * value.element_size() > value.untyped_storage().nbytes():
-        raise MismatchError(
-            f"{where}: {describe(value)} of {value.untyped_storage().nbytes()} stored bytes"
-        )
-
-
-def like(
-    example: Tensor, first: int | str | None = None, high: float | None = None, signed: bool = False
-) -> TensorOf:
-    """Tensors like ``example``; first: size or name of the first dimension. Whole numbers are
-    counts, unless signed.
-    """
-    shape = tuple(example.shape) if first is None else (first, *example.shape[1:])
-    whole = not (example.is_floating_point() or _plain_name(example.dtype) == "bool")
-    infinite = example.is_floating_point() and not bool(example.isfinite().all())
-    highest = (WHOLE if whole else math.inf) if high is None else high
-    lowest = (-WHOLE if signed else 0) if whole else -math.inf
-    return TensorOf(example.dtype, shape, lowest, highest, infinite)
-
-
-def rows_like(examples: Mapping[str, Tensor], first: int | str) -> dict[str, TensorOf]:
-    """Tensors by name, whose first dimension has the size, or the name, ``first``."""
-    return {name: like(example, first) for name, example in examples.items()}
+    stored = value.untyped_storage().nbytes()
+    if value.numel() * value.element_size() > stored:
+        raise MismatchError(f"{where}: {describe(value)} of {stored} stored bytes")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from lightning_rl.core.contents import Also, like, rows_like
-from lightning_rl.core.limits import WHOLE
+from lightning_rl.core.contents import check_alike
 from lightning_rl.core.seeding import MemberNoise
 from lightning_rl.envs.func_env import FuncEnv
 
@@ -81,10 +80,6 @@ class EnvBatch(ABC):
 
     def close(self) -> None:
         """Ends processes, where there are any."""
-
-    def layout(self, members: int | str) -> Any:
-        """What ``snapshot`` may look like. members: how many, or the name of that dimension."""
-        return rows_like(self.snapshot(), members)
 
     def to(self, device: torch.device) -> EnvBatch:
         """The environments for agents on ``device``; those that only the CPU can play stay
@@ -183,22 +178,11 @@ class FuncBatch(EnvBatch):
             "clock": torch.full_like(self.length, self._clock),
         }
 
-    def layout(self, members: int | str) -> Any:
-        length, state = (
-            like(self.length, members, high=min(self.horizon, WHOLE)),
-            like(self.state, members, signed=True),
-        )
-        return Also(
-            {**rows_like(self.snapshot(), members), "length": length, "state": state},
-            self._inconsistency,
-        )
-
-    def _inconsistency(self, state: Mapping[str, Tensor]) -> str | None:
-        if bool((state["clock"] != state["clock"][:1]).any()):
-            return "members that are not at the same step"
-        return self.env.fault(state["state"], state["obs"])
-
     def restore(self, state: Mapping[str, Tensor]) -> None:
+        check_alike(state, self.snapshot(), "envs")
+        if (state["clock"] != state["clock"][:1]).any():
+            raise ValueError("members that are not at the same step")
+        self.env.require_possible(state["state"], state["obs"])
         self.state, self.obs, self.length = (
             state[name].to(self.obs.device) for name in ("state", "obs", "length")
         )

@@ -200,8 +200,8 @@ class CheckedFunc(FuncEnv):
             self._check("step", "continuation", step.continuation, batch, torch.float32)
         return step
 
-    def fault(self, state: State, obs: Tensor) -> str | None:
-        return self.env.fault(state, obs)
+    def require_possible(self, state: State, obs: Tensor) -> None:
+        self.env.require_possible(state, obs)
 
     def draw(self, obs: Tensor) -> Array:
         return self.env.draw(obs)

@@ -77,20 +77,20 @@ class FuncEnv(ABC):
     def step(self, state: State, action: Tensor, noise: Tensor) -> Step:
         """One step from ``state`` for uniform noise ``[..., step_noise_size]``."""
 
-    def fault(self, state: State, obs: Tensor) -> str | None:
-        """Why a run cannot be resumed from states ``[N, S]`` with observations ``[N, O]``; None
-        where it can.
-        """
-        shape, size = state.shape[:-1], self.action_size
-        action = (
-            torch.zeros(*shape, size) if self.continuous else torch.zeros(shape, dtype=torch.int64)
-        )
+    def require_possible(self, state: State, obs: Tensor) -> None:
+        """ValueError unless a run can go on from states ``[N, S]`` with observations ``[N, O]``."""
+        shape = state.shape[:-1]
+        action = torch.zeros(shape, dtype=torch.int64)
+        if self.continuous:
+            action = torch.zeros(*shape, self.action_size)
         try:
             same = torch.equal(self.observe(state), obs)
             self.step(state, action, torch.zeros(*shape, self.step_noise_size))
         except (RuntimeError, IndexError, ValueError) as error:
-            return f"states that the environment does not have ({str(error).splitlines()[0][:80]})"
-        return None if same else "observations that are not those of the states"
+            reason = str(error).splitlines()[0][:80]
+            raise ValueError(f"states that the environment does not have ({reason})") from error
+        if not same:
+            raise ValueError("observations that are not those of the states")
 
     def draw(self, obs: Tensor) -> Array:
         """A picture uint8 ``[height, width, 3]`` of one observation ``[O]``, which may also be a

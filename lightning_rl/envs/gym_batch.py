@@ -16,8 +16,6 @@ import torch
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from torch import Tensor
 
-from lightning_rl.core.contents import Also, TensorOf
-from lightning_rl.core.limits import WHOLE
 from lightning_rl.core.seeding import (
     States,
     derive_seed,
@@ -248,21 +246,12 @@ class GymBatch(EnvBatch):
             "actions": torch.from_numpy(actions),
         }
 
-    def layout(self, members: int | str) -> Any:
-        space, kind = self.envs.single_action_space, torch.from_numpy(self._since[:0]).dtype
-        discrete = isinstance(space, gymnasium.spaces.Discrete)
-        limits = (int(space.start), int(space.start + space.n) - 1) if discrete else ()
-        fields = {
-            "episodes": TensorOf(torch.int64, (members,), 1, WHOLE),
-            "length": TensorOf(torch.int64, (members,), 0, WHOLE),
-            "actions": TensorOf(kind, (members, None, *self._since.shape[2:]), *limits),
-        }
-        return Also(fields, _lacking_actions)
-
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Plays the episodes under way again, each begun so late that all reach their present
         step together.
         """
+        if (state["length"] < 0).any() or (state["length"] > state["actions"].shape[1]).any():
+            raise ValueError(f"episodes of {state['length'].tolist()} actions, not all are there")
         self._length[:] = 0
         self._length[self._slot] = state["length"].numpy()
         actions = np.moveaxis(state["actions"].numpy(), 0, 1)[: self._length.max()]
@@ -288,11 +277,3 @@ class GymBatch(EnvBatch):
     def close(self) -> None:
         if isinstance(self.envs, AsyncVectorEnv):
             self.envs.close(timeout=1)  # of a step that it is in
-
-
-def _lacking_actions(state: Mapping[str, Tensor]) -> str | None:
-    most, there = (
-        int(state["length"].max()) if len(state["length"]) else 0,
-        state["actions"].shape[1],
-    )
-    return f"episodes of up to {most} actions, of which {there} are there" if most > there else None

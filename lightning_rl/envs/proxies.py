@@ -23,17 +23,20 @@ from torch import Tensor
 
 from lightning_rl.core.checks import user_path
 from lightning_rl.core.contents import (
-    Count,
-    Flag,
-    ListOf,
+    FLAG,
+    PLAIN_DICT,
     MismatchError,
-    Number,
-    OneOf,
-    Optional,
-    Plain,
-    TensorOf,
-    Text,
+    Rule,
     check,
+    check_alike,
+    check_tensors,
+    count,
+    either,
+    list_of,
+    maybe,
+    number,
+    text,
+    word,
 )
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import read_plain, write_plain
@@ -54,18 +57,24 @@ from lightning_rl.nets.members import ACTIVATIONS, ActivationName
 
 FORMAT = "lightning_rl proxy 1"
 _SHARED = {
-    "gamename": Text(NAME_BYTES),
-    "hidden": ListOf(Count(1, WIDTH), high=LAYERS),
-    "activation": OneOf(tuple(ACTIVATIONS)),
+    "gamename": text(NAME_BYTES),
+    "hidden": list_of(count(1, WIDTH), LAYERS),
+    "activation": word(*ACTIVATIONS),
 }
-_SCORE = OneOf((-math.inf, Number()))
+_SCORE = either(number(), Rule(lambda score: score == -math.inf, "-inf"))
 _ABOUT = {  # what is used of it
-    "score": Optional(_SCORE),
-    "config": Optional(Plain(mapping=True)),
-    "seed": Optional(Count()),
-    "curve": Optional(ListOf(_SCORE)),
+    "score": maybe(_SCORE),
+    "config": maybe(PLAIN_DICT),
+    "seed": maybe(count()),
+    "curve": maybe(list_of(_SCORE)),
 }
-_PARAMS = TensorOf(torch.float32, ("parameters",))
+_FILE = {
+    "format": word(FORMAT),
+    "kind": text(NAME_BYTES),
+    "settings": PLAIN_DICT,
+    "params": Rule(lambda params: isinstance(params, Tensor), "a tensor"),
+    "about": PLAIN_DICT,
+}
 _STARTS = 256  # start states drawn from a task that only Gymnasium has
 
 
@@ -85,14 +94,10 @@ class Proxy(ABC):
     """
 
     kind: ClassVar[str]  # the name that files carry
+    settings: ClassVar[Mapping[str, Rule]]  # what they may be in a file
     real_dynamics: ClassVar[bool] = False
 
     gamename: str
-
-    @staticmethod
-    @abstractmethod
-    def settings_layout() -> dict[str, Any]:
-        """What the settings in a file may look like."""
 
     @property
     def spec(self) -> EnvSpec:
@@ -129,6 +134,14 @@ class SyntheticProxy(Proxy):
     """
 
     kind: ClassVar[str] = "SE"
+    settings: ClassVar = {
+        **_SHARED,
+        "latent_size": count(0, WIDTH),
+        "horizon": count(1),
+        "cap_ends": FLAG,
+        "reencode": FLAG,
+        "done": word(*get_args(DoneKind)),
+    }
 
     hidden: tuple[int, ...]
     activation: ActivationName
@@ -137,17 +150,6 @@ class SyntheticProxy(Proxy):
     cap_ends: bool = False
     reencode: bool = False
     done: DoneKind = "raw"
-
-    @staticmethod
-    def settings_layout() -> dict[str, Any]:
-        return {
-            **_SHARED,
-            "latent_size": Count(0, WIDTH),
-            "horizon": Count(1),
-            "cap_ends": Flag(),
-            "reencode": Flag(),
-            "done": OneOf(get_args(DoneKind)),
-        }
 
     @property
     def net(self) -> SyntheticNet:
@@ -183,6 +185,12 @@ class RewardProxy(Proxy):
     """
 
     kind: ClassVar[str] = "RN"
+    settings: ClassVar = {
+        **_SHARED,
+        "form": word(*REWARD_FORMS),
+        "gamma": number(0.0, 1.0),
+        "scale_states": maybe(FLAG),
+    }
     real_dynamics: ClassVar[bool] = True
 
     hidden: tuple[int, ...]
@@ -190,15 +198,6 @@ class RewardProxy(Proxy):
     form: str
     gamma: float
     scale_states: bool = False
-
-    @staticmethod
-    def settings_layout() -> dict[str, Any]:
-        return {
-            **_SHARED,
-            "form": OneOf(tuple(REWARD_FORMS)),
-            "gamma": Number(0.0, 1.0),
-            "scale_states": Optional(Flag()),
-        }
 
     @property
     def net(self) -> RewardNet:
@@ -237,14 +236,11 @@ class DatasetProxy(Proxy):
     """
 
     kind: ClassVar[str] = "SD"
+    settings: ClassVar = {"gamename": text(NAME_BYTES), "num_pairs": count(1, WIDTH)}
     horizon: ClassVar[int] = 1
     cap_ends: ClassVar[bool] = True
 
     num_pairs: int
-
-    @staticmethod
-    def settings_layout() -> dict[str, Any]:
-        return {"gamename": Text(NAME_BYTES), "num_pairs": Count(1, WIDTH)}
 
     @property
     def net(self) -> Pairs:
@@ -302,30 +298,19 @@ def read_proxy(path: Path, gamename: str | None = None) -> tuple[Proxy, Tensor, 
         path, "proxy file", did_you_mean(str(path), shipped(), "shipped ones are"), PROXY_BYTES
     )
     try:
-        check(
-            content,
-            {
-                "format": FORMAT,
-                "kind": OneOf(tuple(PROXIES)),
-                "settings": Plain(mapping=True),
-                "params": _PARAMS,
-                "about": Plain(mapping=True),
-            },
-        )
+        check(content, _FILE)
+        check({"kind": content["kind"]}, {"kind": word(*PROXIES)})
         known = {key: value for key, value in content["about"].items() if key in _ABOUT}
         check(known, _ABOUT, "about")
-        check(content["settings"], PROXIES[content["kind"]].settings_layout(), "settings")
+        kind, params = PROXIES[content["kind"]], content["params"]
+        check(content["settings"], kind.settings, "settings")
         given = content["settings"].items()
         settings: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value for key, value in given
         }
-        proxy = PROXIES[content["kind"]](**settings)
-        params = content["params"]
-        if len(params) != proxy.net.size:
-            raise MismatchError(
-                f"params: {len(params):,} numbers, but a network of its settings has "
-                f"{proxy.net.size:,}"
-            )
+        proxy = kind(**settings)
+        check_alike(params, torch.empty(proxy.net.size, device="meta"), "params")
+        check_tensors(params, "params")
     except MismatchError as error:
         raise UserError(
             f"'{path}' is not a proxy file of this version: {error}; use another"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -44,9 +43,6 @@ class WrappedBatch(EnvBatch):
 
     def close(self) -> None:
         self.real.close()
-
-    def layout(self, members: int | str) -> Any:
-        return self.real.layout(members)
 
 
 class FiniteActions(WrappedBatch):

@@ -14,7 +14,6 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from lightning_rl.core.contents import Count, Number
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.evolution.strategies import (
@@ -157,14 +156,6 @@ class CMAES(Strategy, name="cmaes"):
         state = {key: _plain(value) for key, value in self.search.__getstate__().items()}
         # The library leaves what it has not used yet of this memory as it finds it.
         return {**state, "_funhist_values": state["_funhist_values"].nan_to_num(0.0, 0.0, 0.0)}
-
-    def extra_layout(self) -> dict[str, Any]:
-        """What a saved search may look like: one of these sizes and settings, in any generation."""
-        plain = {
-            key: Number() if isinstance(value, float) else value
-            for key, value in self.get_extra_state().items()
-        }
-        return {**plain, "_g": Count()}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
         self.search.__setstate__(

@@ -167,8 +167,11 @@ class AgentRollouts(StackedRollouts):
             {prefix: scores[id(episodes)] for prefix, episodes in each.items()} for each in played
         ]
 
-    def layout(self, done: int) -> Any:
-        return self.training.layout(self.spec.action_size)
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        super().load_state_dict(state_dict)
+        memory = self.method.agent.memory()
+        if memory is not None:
+            memory.require_actions(self.spec.action_size)
 
     def close(self) -> None:
         super().close()

@@ -25,7 +25,6 @@ from lightning_rl.core.seeding import seeded_torch
 from lightning_rl.core.types import ActionMode, Episode
 from lightning_rl.envs.spaces import action_box_of, other_box
 from lightning_rl.envs.spec import EnvSpec, env_spec
-from lightning_rl.methods.layouts import check_loaded
 from lightning_rl.methods.own_networks import (
     check_shapes,
     checked_networks,
@@ -33,6 +32,7 @@ from lightning_rl.methods.own_networks import (
     refuse_sizes,
 )
 from lightning_rl.methods.registry import own_implementation
+from lightning_rl.methods.restoring import restore_for_trainer
 from lightning_rl.nets.command import Calibration
 from lightning_rl.nets.layers import Backward
 from lightning_rl.nets.policies import Actor
@@ -442,7 +442,7 @@ class Method(LightningModule):
         """Refuses what this method cannot use, before any of it is used; UserError names the
         first place that differs.
         """
-        check_loaded(checkpoint, self)
+        restore_for_trainer(checkpoint, self)
 
 
 def episode_scalars(prefix: str, episodes: Sequence[Episode]) -> dict[str, float]:

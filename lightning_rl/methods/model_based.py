@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from lightning_rl.agents.model_based import ModelBasedConfig, ModelBasedDQN
-from lightning_rl.core.contents import Also, Count, rows_like
+from lightning_rl.core.contents import check_alike
 from lightning_rl.core.seeding import NOISE, MemberNoise, derive_seed
 from lightning_rl.core.types import FloatArray
 from lightning_rl.envs.adapters import func_env
@@ -115,34 +115,14 @@ class StepTraining:
             "memory": self.agent.source.memory.snapshot(),
         }
 
-    def layout(self) -> Any:
-        """What ``snapshot`` may look like."""
-        agent, everyone = self.agent, len(self.agent.seeds)
-        template = {
-            "step": Count(),
-            "members": torch.arange(everyone),
-            "results": {},
-            "loop": rows_like({name: getattr(self, name) for name in _LOOP}, everyone),
-            "envs": self.envs.layout(everyone),
-            "memory": agent.source.memory_layout(),
-        }
-        return Also(template, self._inconsistency)
-
-    def _inconsistency(self, state: dict[str, Any]) -> str | None:
-        remembered = int(state["memory"]["written"][0])
-        return (
-            None
-            if remembered == state["step"]
-            else f"{state['step']} steps, but {remembered} were remembered"
-        )
-
     def restore(self, state: dict[str, Any]) -> None:
         """Goes on from a snapshot."""
         self.step = state["step"]
+        check_alike(state["loop"], {name: getattr(self, name) for name in _LOOP}, "loop")
         for name, value in state["loop"].items():
             setattr(self, name, value.to(self.obs.device))
         self.envs.restore(state["envs"])
-        self.agent.source.memory.restore(state["memory"])
+        self.agent.source.restore(state["memory"])
 
 
 @torch.no_grad()
@@ -205,9 +185,6 @@ class ModelBasedRollouts(StackedRollouts):
             for scores, *own in zip(members, *(each.tolist() for each in played), strict=True):
                 scores[prefix] = own
         return members
-
-    def layout(self, done: int) -> dict[str, Any]:
-        return self.training.layout()
 
 
 class WorldPolicy(Actor):

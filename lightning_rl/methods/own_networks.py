@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from lightning_rl.core.config import refuse_unread
-from lightning_rl.core.contents import Also, Plain, describe
+from lightning_rl.core.contents import describe
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import NAME_BYTES, shorten
 from lightning_rl.nets.layers import evaluating
@@ -79,18 +79,6 @@ def refuse_sizes(method: Method, where: str, settings: Iterable[str]) -> None:
     }
     reason = "networks={{'{}': ...}} has sizes of its own; leave it out"
     refuse_unread({key: reason.format(name) for key, name in replaced.items()}, (where, settings))
-
-
-def _no_text(names: Mapping[str, Any]) -> str | None:
-    return (
-        None
-        if all(isinstance(name, str) for name in names.values())
-        else "names no classes by text"
-    )
-
-
-CLASS_NAMES = Also(Plain(mapping=True), _no_text)
-"""What ``class_names`` gives, as a checkpoint has it."""
 
 
 def class_names(networks: Mapping[str, nn.Module]) -> dict[str, str]:

@@ -27,7 +27,6 @@ from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor, nn
 
 from lightning_rl.core.adam import Adam
-from lightning_rl.core.contents import Also, Count, ListOf, Number
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import STRICT, Episodes, MethodConfig, Share, Sizes
 from lightning_rl.core.seeding import seeded_torch
@@ -210,29 +209,11 @@ class OnPolicyRollouts(CollectedRollouts):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         super().load_state_dict(state_dict)
-        self.recent_returns = deque(state_dict["recent_returns"], self.recent_returns.maxlen)
-        self.past = deque(state_dict["past"], self.past.maxlen)
-
-    def layout(self, done: int) -> Any:
-        past = (dict(self.method.policy.state_dict()), Count())
-        template = {
-            **super().layout(done),
-            "recent_returns": ListOf(Number(), high=self.recent_returns.maxlen or 0),
-            "past": ListOf(past, high=self.past.maxlen or 0),
-        }
-        return Also(template, self._inconsistency)
-
-    def _inconsistency(self, state: dict[str, Any]) -> str | None:
-        """What cannot have been by its epoch."""
-        epoch, versions, returns = (
-            state["epoch"],
-            [version for _, version in state["past"]],
-            len(state["recent_returns"]),
-        )
-        if versions != sorted(versions) or any(version > epoch for version in versions):
-            return f"parameters of epochs {versions} at epoch {epoch}"
-        most = epoch * self.num_episodes
-        return f"{returns} returns of {most} episodes" if returns > most else None
+        returns = map(float, state_dict["recent_returns"])
+        self.recent_returns = deque(returns, self.recent_returns.maxlen)
+        for weights, version in state_dict["past"]:
+            self.collector.behaviour.load_state_dict(weights)
+            self.past.append((weights, int(version)))
 
 
 def relu_layers(sizes: Sequence[int]) -> nn.Sequential:

@@ -24,7 +24,6 @@ from pytorch_lightning import Callback, Trainer
 from torch import Tensor
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
-from lightning_rl.core.contents import ListOf, Number, Optional
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import refuse_foreign
 from lightning_rl.core.limits import EPISODES, GENERATIONS, WIDTH
@@ -341,12 +340,9 @@ class SaveProxy(Callback):
     def state_dict(self) -> dict[str, Any]:
         return {"curve": list(self.curve), **({"solved": True} if self.solved else {})}
 
-    def layout(self, done: int) -> dict[str, Any]:
-        """What ``state_dict`` may look like after ``done`` epochs."""
-        return {"curve": ListOf(Number(), done), "solved": Optional(True)}
-
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.curve, self.solved = list(state_dict["curve"]), "solved" in state_dict
+        self.curve = [float(score) for score in state_dict["curve"]]
+        self.solved = "solved" in state_dict
 
 
 class ProxySearch(ProxyMethod):

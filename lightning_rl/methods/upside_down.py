@@ -244,11 +244,8 @@ class UpsideDownRollouts(CollectedRollouts):
         return {**super().state_dict(), "buffer": self.buffer.state_dict()}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.buffer.load_state_dict(state_dict["buffer"])
+        self.buffer.load_state_dict(state_dict["buffer"], self.method.spec)
         super().load_state_dict(state_dict)
-
-    def layout(self, done: int) -> Any:
-        return {**super().layout(done), "buffer": self.buffer.layout(self.method.spec)}
 
 
 LABELS: dict[str, Callable[[FlatEpisodes, float], Tensor]] = {

@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 import torch
 from pytorch_lightning import LightningDataModule
 from torch import Tensor
 
-from lightning_rl.core.contents import Count, ListOf, Number
+from lightning_rl.core.limits import shown
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.core.types import ActionMode, Episode, Request
 from lightning_rl.nets.policies import Actor
@@ -99,12 +100,6 @@ class Rollouts(LightningDataModule):
             "eval_greedy": played.get("eval_greedy", played["eval"]),
             **played,
         }
-
-    def layout(self, done: int) -> Any:
-        """What ``state_dict`` may look like after ``done`` epochs of the last Trainer: a
-        template of ``core.contents``.
-        """
-        return {}
 
     def collectors(self) -> list[Collector]:
         """All collectors, whose workers ``teardown`` stops."""
@@ -237,20 +232,17 @@ class CollectedRollouts(Rollouts):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.epoch = state_dict["epoch"]
         if self.overlap:
+            commands = state_dict["commands"]
+            size = len(self.method.command_names)
+            if not commands:
+                raise ValueError("commands: none, of a collection under way")
+            for command in commands:
+                if np.shape(command or ()) != (size,) or not np.isfinite(command or ()).all():
+                    raise ValueError(f"commands: {shown(command)}, expected {size} numbers")
             self._under_way = training_requests(
-                self.run_seed, self.epoch, state_dict["commands"], self.noise_hold()
+                self.run_seed, self.epoch, commands, self.noise_hold()
             )
             self.collector.start(self._under_way, state_dict["behaviour"], max(self.epoch - 1, 0))
-
-    def layout(self, done: int) -> Any:
-        if not self.overlap:
-            return {"epoch": Count(done)}
-        command = tuple(Number() for _ in self.method.command_names) or None
-        return {
-            "epoch": Count(done),
-            "commands": ListOf(command, low=1),
-            "behaviour": self.collector.behaviour.state_dict(),
-        }
 
     def collectors(self) -> list[Collector]:
         return [self.collector, *super().collectors()]

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lightning_rl.core.contents import Also, Count, Flag, ListOf, TensorOf
+from lightning_rl.core.contents import check_alike
 from lightning_rl.core.types import Array, Episode, Request
 from lightning_rl.envs.spec import EnvSpec
 
@@ -178,52 +178,25 @@ class EpisodeBuffer:
             "best": len(self._best),
         }
 
-    def layout(self, spec: EnvSpec) -> Also:
-        """What ``state_dict`` may look like in ``spec``, where the buffer is not empty."""
-        action = TensorOf(torch.int64, ("steps",), 0, spec.action_size - 1)
-        template = {
-            "obs": TensorOf(torch.float32, ("rows", spec.obs_size)),
-            "action": TensorOf(torch.float32, ("steps", spec.action_size))
-            if spec.continuous
-            else action,
-            "reward": TensorOf(torch.float32, ("steps",)),
-            "lengths": ListOf(Count(1, spec.horizon), "episodes"),
-            "terminated": ListOf(Flag(), "episodes"),
-            "best": Count(min(self.best, 1), self.best),
-        }
-        return Also(template, self._inconsistency)
+    def load_state_dict(self, state: dict[str, Any], spec: EnvSpec) -> None:
+        """Replaces the contents; the buffer must have the capacities of the one that was saved.
 
-    def _inconsistency(self, state: dict[str, Any]) -> str | None:
-        steps, best, newest = (
-            len(state["reward"]),
-            state["best"],
-            len(state["lengths"]) - state["best"],
-        )
-        if sum(state["lengths"]) != steps or len(state["obs"]) != steps + len(state["lengths"]):
-            return f"the {steps} steps are not those of its {len(state['lengths'])} episodes"
-        if (newest < 1) != (self.newest == 0) or (self.newest is not None and newest > self.newest):
-            most = "any number" if self.newest is None else self.newest
-            return (
-                f"{len(state['lengths'])} episodes, expected {best} best and up to {most} "
-                "recent ones"
-            )
-        recent = sum(state["lengths"][best:])
-        if self.steps is not None and newest > 1 and recent > self.steps:
-            return f"{recent} steps, more than {self.steps}"
-        totals = [
-            part.numpy().sum(dtype=np.float64)
-            for part in state["reward"].split(state["lengths"])[:best]
-        ]  # as ``ret``
-        return (
-            None
-            if totals == sorted(totals, reverse=True)
-            else "the best episodes are not in the order of their returns"
-        )
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Replaces the contents; the buffer must have the capacities of the one that was saved."""
+        ValueError for steps that cannot be of ``spec``, or are not those of the episodes.
+        """
         if not state:
             return
+        steps, episodes = len(state["reward"]), len(state["lengths"])
+        action = torch.empty(steps, spec.action_size)
+        if not spec.continuous:
+            action = torch.empty(steps, dtype=torch.int64)
+        obs = torch.empty(steps + episodes, spec.obs_size)
+        example = {"obs": obs, "action": action, "reward": torch.empty(steps)}
+        check_alike({name: state[name] for name in example}, example, "buffer")
+        if min(state["lengths"]) < 1:
+            raise ValueError("buffer: an episode without a step")
+        unknown = (state["action"] < 0) | (state["action"] >= spec.action_size)
+        if not spec.continuous and bool(unknown.any()):
+            raise ValueError(f"buffer: an action that is none of 0 to {spec.action_size - 1}")
         rows = state["obs"].split([length + 1 for length in state["lengths"]])
         parts = zip(
             rows,

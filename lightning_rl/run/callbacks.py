@@ -20,7 +20,6 @@ from pytorch_lightning import Callback, LightningModule, Trainer
 from pytorch_lightning.callbacks import Checkpoint
 
 from lightning_rl.core.console import ProgressBar
-from lightning_rl.core.contents import Count, Number
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import is_foreign, is_recorded, remove
 from lightning_rl.core.lines import say
@@ -185,11 +184,7 @@ class StopAtReturn(Callback):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         if state_dict["target"] == self.target:
-            self.in_a_row = state_dict["in_a_row"]
-
-    def layout(self, done: int) -> dict[str, Any]:
-        """What its state in a checkpoint after ``done`` epochs may look like."""
-        return {"target": Number(), "in_a_row": Count(0, done)}
+            self.in_a_row = int(state_dict["in_a_row"])
 
 
 class RunProgress(Callback):

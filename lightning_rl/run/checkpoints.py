@@ -13,24 +13,22 @@ import torch
 from lightning_fabric.plugins import TorchCheckpointIO
 from pytorch_lightning import Callback
 
-from lightning_rl.core.contents import Count, Optional
+from lightning_rl.core.contents import check, count, maybe
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import is_recorded, move, read_plain, remove, write_plain
-from lightning_rl.core.limits import shorten
 from lightning_rl.envs.proxies import FORMAT
 from lightning_rl.envs.spaces import other_box
 from lightning_rl.methods.base import Method
-from lightning_rl.methods.layouts import (
+from lightning_rl.methods.own_networks import require_given
+from lightning_rl.methods.restoring import (
     ANOTHER,
     HPARAMS,
-    CheckedCheckpoint,
+    Restored,
     callback_name,
-    check_resumable,
-    data_key,
-    require,
-    require_weights,
+    refused,
+    require_numbers,
+    restore,
 )
-from lightning_rl.methods.own_networks import require_given
 from lightning_rl.rollouts.data_module import Rollouts
 
 
@@ -52,7 +50,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
 
     def __init__(self) -> None:
         super().__init__()
-        self._checked: CheckedCheckpoint | None = None
+        self._restored: Restored | None = None
 
     def save_checkpoint(
         self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None
@@ -80,22 +78,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         Raises:
             UserError: before any of it is used, where it is not whole or not of this method.
         """
-        content = check_resumable(self.read(path), path, method, data, callbacks)
-        try:
-            data.load_state_dict(content.pop(data_key(data), {}))
-        except (
-            ArithmeticError,
-            AssertionError,
-            LookupError,
-            RuntimeError,
-            TypeError,
-            ValueError,
-        ) as error:
-            reason = shorten(str(error) or type(error).__name__, 200)
-            raise UserError(
-                f"checkpoint '{path}': its data cannot be restored ({reason}); {ANOTHER}"
-            ) from error
-        self._checked = content
+        self._restored = restore(self.read(path), path, method, data, callbacks)
 
     def load_checkpoint(
         self,
@@ -103,7 +86,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         map_location: Callable[..., Any] | None = None,
         weights_only: bool | None = True,
     ) -> dict[str, Any]:
-        content, self._checked = self._checked, None
+        content, self._restored = self._restored, None
         return self.read(Path(path)) if content is None else content
 
     def remove_checkpoint(self, path: Any) -> None:
@@ -139,13 +122,10 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
             f"checkpoint '{path}' is of a version before 0.2, which this version cannot read; "
             f"{ANOTHER}"
         )
-    require(checkpoint["hyper_parameters"], HPARAMS, path, ANOTHER, "hyper_parameters")
-    require(
-        {key: checkpoint[key] for key in ("epoch",) if key in checkpoint},
-        {"epoch": Optional(Count())},
-        path,
-        ANOTHER,
-    )
+    epoch = {key: checkpoint[key] for key in ("epoch",) if key in checkpoint}
+    with refused(path, ANOTHER):
+        check(checkpoint["hyper_parameters"], HPARAMS, "hyper_parameters")
+        check(epoch, {"epoch": maybe(count())})
     return dict(checkpoint)
 
 
@@ -170,21 +150,14 @@ def load_weights(method: Method, path: Path) -> None:
         raise UserError(f"--reload '{path}': {reason}")
     require_given(checkpoint["hyper_parameters"], method.own_networks, path, (method.policy_name,))
     prefix = f"{method.policy_name}."
-    require_weights(
-        checkpoint["state_dict"],
-        method,
-        path,
-        "use another, or the config that it was trained with",
-        prefix,
-    )
-    weights = checkpoint["state_dict"]
-    method.adopt(
-        {
+    with refused(path, "use another, or the config that it was trained with"):
+        weights = {
             name.removeprefix(prefix): value
-            for name, value in weights.items()
+            for name, value in checkpoint["state_dict"].items()
             if name.startswith(prefix)
         }
-    )
+        method.adopt(weights)
+        require_numbers(method.policy, f"state_dict.{method.policy_name}")
 
 
 # Checkpoints of several seeds are written all or not at all: each seed's file is first written

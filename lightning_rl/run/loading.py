@@ -26,9 +26,9 @@ from lightning_rl.core.types import ActionMode, Array, FloatArray, Request
 from lightning_rl.envs.checked import REWARDS, reward_number
 from lightning_rl.envs.spaces import OwnAction, flattened, is_vector
 from lightning_rl.methods.base import Method
-from lightning_rl.methods.layouts import require_stored, require_weights
 from lightning_rl.methods.own_networks import named_networks, require_given
 from lightning_rl.methods.registry import implementation
+from lightning_rl.methods.restoring import load_state, refused, require_stored
 from lightning_rl.rollouts.player import ActionNoise
 from lightning_rl.run.checkpoints import read_checkpoint
 from lightning_rl.run.state import checkpoint_at
@@ -90,8 +90,8 @@ def load_method(path: Path, networks: Mapping[str, nn.Module] | None = None) -> 
         ) from error
     absent = TRAINING_ONLY if checkpoint.get(ACTING_ONLY) is True else ()
     remedy = "use another, or give the networks that it was trained with (networks={...})"
-    require_weights(checkpoint["state_dict"], method, path, remedy, without=absent)
-    method.load_state_dict(checkpoint["state_dict"], strict=not absent)
+    with refused(path, remedy):
+        load_state(method, checkpoint["state_dict"], absent)
     return method.eval()
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import shorten
-from lightning_rl.methods.layouts import ANOTHER
+from lightning_rl.methods.restoring import ANOTHER
 from lightning_rl.methods.stacked import MEMBER_COUNTERS
 from lightning_rl.run.checkpoints import AtomicCheckpointIO, read_checkpoint, write_together
 

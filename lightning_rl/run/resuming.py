@@ -7,14 +7,11 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from lightning_rl.core.contents import MismatchError, check, like
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import was_there
 from lightning_rl.core.schema import MethodConfig
 from lightning_rl.core.yaml_files import read_yaml
-from lightning_rl.methods.layouts import changed_key
+from lightning_rl.methods.restoring import changed_key
 from lightning_rl.run.checkpoints import committed, read_checkpoint
 from lightning_rl.run.options import RunOptions
 from lightning_rl.run.state import (
@@ -148,7 +145,6 @@ def _count(weights: Any, counter: str) -> int:
     loaded.
     """
     value: Any = weights.get(counter) if isinstance(weights, dict) else None
-    with contextlib.suppress(MismatchError):
-        check(value, like(torch.zeros((), dtype=torch.int64)))
+    with contextlib.suppress(ValueError, TypeError, RuntimeError, OverflowError):
         return int(value)
     return 0

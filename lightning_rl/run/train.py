@@ -34,9 +34,9 @@ from lightning_rl.core.stopping import Stopped
 from lightning_rl.envs.gym import can_film
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.methods.base import Method
-from lightning_rl.methods.layouts import data_key
 from lightning_rl.methods.own_networks import refuse_sizes
 from lightning_rl.methods.registry import implementation
+from lightning_rl.methods.restoring import data_key
 from lightning_rl.methods.single_process import SingleProcess, first_rank
 from lightning_rl.rollouts.data_module import Rollouts
 from lightning_rl.rollouts.player import Collector

@@ -11,7 +11,6 @@ from model_based_helpers import KINDS, config
 from lightning_rl.agents.model_based import ModelBasedDQN, UpdateBatch
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.core.config import build_config, merged_values
-from lightning_rl.core.contents import MismatchError, check
 from lightning_rl.envs.buttongrid import ButtonGrid
 from lightning_rl.envs.func_env import Step
 from lightning_rl.envs.panflute import PanFlute
@@ -72,9 +71,14 @@ def test_stopping_and_going_on_equals_not_having_stopped(kind):
 def test_a_snapshot_of_more_steps_than_are_remembered_is_refused():
     training = StepTraining(make("replay", PanFlute(3), [0, 1]))
     training.run(8)
-    check(training.snapshot(), training.layout())
-    with pytest.raises(MismatchError, match="9 steps, but 8 were remembered"):
-        check({**training.snapshot(), "step": 9}, training.layout())
+    state = training.snapshot()
+    training.restore(state)
+    memory = {**state["memory"], "written": torch.tensor([9, 9])}
+    with pytest.raises(ValueError, match="do not fit 2 members of capacity"):
+        training.restore({**state, "memory": memory})
+    memory = {**state["memory"], "bytes": state["memory"]["bytes"] + 2}
+    with pytest.raises(ValueError, match="memory: observations that are no bits"):
+        training.restore({**state, "memory": memory})
 
 
 def test_schedule_of_target_and_updates():

@@ -201,7 +201,6 @@ MUTATIONS = [
         "envs/gym_batch.py", "envs/test_batch.py::test_who_is_kept_has_its_own_steps_and_the_others_stand_still",
         ("np.asarray(info[STEPS])[self._slot]", "np.asarray(info[STEPS])[: len(self._slot)]"),
         (">= length[:, None]] = 0", "> length[:, None]] = 0"),
-        ("int(space.start + space.n) - 1", "int(space.start + space.n)"),
         ("        self._stand_still(gone)\n", ""),
     ),
 ]  # fmt: skip

@@ -15,7 +15,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lightning_rl.core.contents import Count, MismatchError, OneOf, Plain, Text, check
+from lightning_rl.core.contents import (
+    NOTHING,
+    PLAIN_DICT,
+    MismatchError,
+    check,
+    count,
+    either,
+    maybe,
+    text,
+)
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import LARGEST_NUMBER, NAME_BYTES, SEED, did_you_mean, is_text
 from lightning_rl.core.lines import say
@@ -34,6 +43,8 @@ from lightning_rl.lab.scalars import (
 )
 
 IDENTITY = ("gamename", "exp_name", "implementation", "seed")
+_NAME = either(NOTHING, either(count(0, SEED), text(NAME_BYTES)))
+_NAMED = dict.fromkeys((*IDENTITY, "preset"), maybe(_NAME))
 BUDGET = (
     "max_epochs",
     "max_env_steps",
@@ -104,10 +115,9 @@ def open_run(path: Path) -> Run:
     if config.is_file():
         try:
             content = read_yaml(config)
-            check(content, Plain(mapping=True))
-            named = {key: content[key] for key in (*IDENTITY, "preset") if key in content}
-            check(named, dict.fromkeys(named, OneOf((None, Count(0, SEED), Text(NAME_BYTES)))))
-            check(content.get("config"), Plain(mapping=True), "config")
+            check({"config.yaml": content}, {"config.yaml": PLAIN_DICT})
+            named = {key: content[key] for key in _NAMED if key in content}
+            check({**named, "config": content.get("config")}, {**_NAMED, "config": PLAIN_DICT})
         except MismatchError as error:
             raise UserError(f"'{config}' is damaged ({error})") from error
         about |= named | content["config"]

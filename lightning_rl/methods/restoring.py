@@ -1,0 +1,368 @@
+"""What of a checkpoint a method goes on from, and what is refused before it is used: sizes that
+its file has no room for, weights that do not fit or are not finite, moments of other shapes,
+counters that are no counts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from pytorch_lightning import Callback, Trainer
+from torch import nn
+from torch.optim.lr_scheduler import LambdaLR
+
+from lightning_rl.core.checks import listed
+from lightning_rl.core.config import MAY_CHANGE
+from lightning_rl.core.contents import (
+    PLAIN_DICT,
+    MismatchError,
+    Rule,
+    check_alike,
+    check_tensors,
+    count,
+    list_of,
+    maybe,
+    number,
+    require_finite,
+    text,
+)
+from lightning_rl.core.errors import UserError
+from lightning_rl.core.limits import NAME_BYTES, SEED, SEEDS, WHOLE, WIDTH, shorten, shown
+from lightning_rl.envs.spaces import other_box
+from lightning_rl.methods.own_networks import require_given
+from lightning_rl.methods.single_process import SingleProcess
+
+if TYPE_CHECKING:
+    from lightning_rl.methods.base import Method
+    from lightning_rl.rollouts.data_module import Rollouts
+
+ANOTHER = "use another checkpoint, or start anew under another --exp_name"
+_BOUNDS = list_of(number(), WIDTH)
+
+
+def _are_texts(names: Any) -> bool:
+    return isinstance(names, dict) and all(type(each) is str for each in (*names, *names.values()))
+
+
+HPARAMS = {
+    "implementation": text(NAME_BYTES),
+    "gamename": text(NAME_BYTES),
+    "seed": count(0, SEED),
+    "config": PLAIN_DICT,
+    "networks": maybe(Rule(_are_texts, "the class of each network by its name")),
+    "num_seeds": maybe(count(2, SEEDS)),
+    "action_box": maybe(
+        Rule(
+            lambda box: type(box) is list and len(box) == 2 and all(map(_BOUNDS.holds, box)),
+            f"two lists of at most {WIDTH} numbers",
+        )
+    ),
+}
+_LOOPS = ("fit_loop", "validate_loop", "test_loop", "predict_loop")
+
+
+@contextlib.contextmanager
+def refused(path: Path, remedy: str) -> Iterator[None]:
+    """UserError, naming the file, for whatever is raised meanwhile because its content is not as
+    it should be.
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        first, *others = (str(error) or type(error).__name__).splitlines()
+        reason = others[0].strip() if first.startswith("Error(s) in loading") else first
+        if isinstance(error, KeyError):
+            reason = f"lacks {reason}"
+        raise UserError(f"checkpoint '{path}': {shorten(reason, 300)}; {remedy}") from error
+
+
+def require_stored(config: Mapping[str, Any], path: Path) -> None:
+    """UserError where the config asks for networks with more weights than the file has room for;
+    called before one is built.
+    """
+    most = path.stat().st_size // torch.float32.itemsize
+    for key, value in config.items():
+        if not isinstance(value, list | tuple) or not value:
+            continue
+        if not all(type(width) is int for width in value):
+            continue
+        weights = max(value)
+        if len(value) > 1:
+            weights = max(a * b for a, b in itertools.pairwise(value))
+        if weights > most:
+            raise UserError(
+                f"checkpoint '{path}': {shorten(key)} {shown(value)} makes {weights:,} weights, "
+                f"its file has room for {most:,}; use another checkpoint, or give the own networks "
+                "that it was trained with (networks={...})"
+            )
+
+
+def load_state(method: nn.Module, weights: Any, absent: tuple[str, ...] = ()) -> None:
+    """Loads the ``state_dict`` of a checkpoint; an error names the first tensor that is of another
+    shape, not finite, or a counter below 0.
+
+    absent: beginnings of names that are not in the checkpoint.
+    """
+    infinite = []
+    for name, value in method.state_dict().items():
+        if not isinstance(value, torch.Tensor):
+            check_alike(weights[name], value, name)
+        elif not value.isfinite().all():
+            infinite.append(name)
+    keys = method.load_state_dict(weights, strict=not absent)
+    for name in (*keys.missing_keys, *keys.unexpected_keys):
+        if not name.startswith(absent):
+            raise MismatchError(f"state_dict: {shorten(name)} is missing, or does not belong there")
+    require_numbers(method, "state_dict", infinite)
+
+
+def require_numbers(module: nn.Module, where: str, infinite: Sequence[str] = ()) -> None:
+    """MismatchError for weights that are not finite, but for those of the names ``infinite``, and
+    for counters that are no counts.
+    """
+    for name, value in module.state_dict().items():
+        if not isinstance(value, torch.Tensor) or name in infinite:
+            continue
+        require_finite(value, f"{where}.{name}")
+        if value.dtype == torch.int64 and value.numel() and not _are_counts(value):
+            raise MismatchError(f"{where}.{name}: expected numbers from 0 to {WHOLE}")
+
+
+def _are_counts(value: torch.Tensor) -> bool:
+    return int(value.min()) >= 0 and int(value.max()) <= WHOLE
+
+
+def data_key(data: Rollouts) -> str:
+    """The key of a checkpoint under which Lightning saves a data module's state."""
+    return type(data).__qualname__
+
+
+def callback_name(state_key: str) -> str:
+    """The class of a callback by the key of its state, ``EarlyStopping{'monitor': ..}``."""
+    return shorten(state_key.partition("{")[0].rpartition(".")[2])
+
+
+class Restored(dict[str, Any]):
+    """A checkpoint that ``restore`` has been through."""
+
+
+def restore(
+    checkpoint: Mapping[str, Any],
+    path: Path,
+    method: Method,
+    data: Rollouts | None,
+    callbacks: Sequence[Callback] | None = None,
+) -> Restored:
+    """Loads the data, and gives what is left of the checkpoint, from which Lightning can go on.
+
+    Args:
+        checkpoint: the content of the file at ``path``.
+        method: freshly built.
+        data: its roll-outs, None where the Trainer has no data module.
+        callbacks: those whose state may be in the checkpoint besides the method's; None: a Trainer
+            of the user's may keep more.
+
+    Raises:
+        UserError: something is not as the method, its data and their optimizers need it.
+    """
+    content = Restored(checkpoint)
+    require_given(content.get("hyper_parameters"), method.own_networks, path)
+    if "optimizer_states" not in content:
+        raise UserError(
+            f"checkpoint '{path}' has weights alone, by which nothing is resumed; use a whole one, "
+            "or --reload"
+        )
+    with refused(path, _remedy(method)):
+        _refuse_foreign_version(content["pytorch-lightning_version"])
+        _refuse_other_run(content["hyper_parameters"], method)
+        _check_counters(content)
+        if _within_an_epoch(content):
+            raise UserError(
+                f"checkpoint '{path}' was written in the middle of an epoch, by which nothing is "
+                "resumed; use one of an epoch's end"
+            )
+        load_state(method, content["state_dict"])
+        _check_optimizers(content, method)
+        _check_callbacks(content["callbacks"], path, method, callbacks)
+        if data is not None:
+            _load_data(content, data)
+    return content
+
+
+def restore_for_trainer(checkpoint: dict[str, Any], method: Method) -> None:
+    """UserError where a Trainer's method cannot use the checkpoint that Lightning has read for
+    it; the data are loaded.
+    """
+    trainer = method._trainer
+    if trainer is None or isinstance(checkpoint, Restored):
+        return
+    path = Path(trainer.ckpt_path or "")
+    if trainer.training:
+        data = getattr(trainer, "datamodule", None)
+        restore(checkpoint, path, method, data)
+        if data is not None:
+            checkpoint.pop(data_key(data), None)
+    else:
+        require_given(checkpoint.get("hyper_parameters"), method.own_networks, path)
+        with refused(path, _remedy(method)):
+            load_state(method, checkpoint["state_dict"])
+
+
+def _remedy(method: Method) -> str:
+    if method.own_networks:
+        return f"give the networks that it was trained with, {ANOTHER}"
+    return ANOTHER
+
+
+def _refuse_foreign_version(version: Any) -> None:
+    if not str(version).startswith("2."):
+        raise MismatchError(f"of Lightning {version}, this program needs 2.*")
+
+
+def _refuse_other_run(hparams: Mapping[str, Any], method: Method) -> None:
+    for name in ("implementation", "gamename", "seed"):
+        if hparams[name] != method.hparams[name]:
+            raise MismatchError(
+                f"{name}: {shown(hparams[name])}, of this method {shown(method.hparams[name])}"
+            )
+    box = method.hparams.get("action_box")
+    reason = other_box(hparams.get("action_box"), box, method.gamename)
+    if reason is not None:
+        raise MismatchError(reason)
+    before, now = hparams["config"], method.hparams["config"]
+    key = changed_key(before, now)
+    if key is not None:
+        raise MismatchError(
+            f"config.{key}: {shown(before.get(key))}, of this method {shown(now[key])}"
+        )
+
+
+def changed_key(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
+    """The first key whose other value makes it another run, which cannot go on with the one
+    before.
+    """
+    for key, value in now.items():
+        if key not in MAY_CHANGE and before.get(key) != value:
+            return key
+    return None
+
+
+def _check_counters(content: Mapping[str, Any]) -> None:
+    """Whether Lightning's loops find counters where they look for them."""
+    trainer = Trainer(
+        accelerator="cpu",
+        devices=1,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        plugins=[SingleProcess()],
+    )
+    loops = {name: getattr(trainer, name).state_dict() for name in _LOOPS}
+    loops["fit_loop"]["epoch_loop.state_dict"] = {"_batches_that_stepped": 0}
+    example = {"epoch": 0, "global_step": 0, "loops": loops, "callbacks": {}}
+    for key, value in example.items():
+        check_alike(content[key], value, key)
+
+
+def _within_an_epoch(content: Mapping[str, Any]) -> bool:
+    """Whether it was written during an epoch's training, e.g. by a callback when an exception
+    ended it.
+    """
+    total = content["loops"]["fit_loop"]["epoch_loop.batch_progress"]["total"]
+    return bool(total["started"] > total["processed"])
+
+
+def _check_optimizers(content: Mapping[str, Any], method: Method) -> None:
+    optimizers, schedulers = method.configure_optimizers()
+    states = content["optimizer_states"]
+    if len(states) != len(optimizers):
+        raise MismatchError(f"optimizer_states: {len(states)}, expected {len(optimizers)}")
+    for place, (state, optimizer) in enumerate(zip(states, optimizers, strict=True)):
+        check_optimizer(state, optimizer, f"optimizer_states[{place}]")
+    states = content["lr_schedulers"]
+    if len(states) != len(schedulers):
+        raise MismatchError(f"lr_schedulers: {len(states)}, expected {len(schedulers)}")
+    for place, (state, scheduler) in enumerate(zip(states, schedulers, strict=True)):
+        example = scheduler.state_dict()
+        if isinstance(scheduler, LambdaLR):
+            check_alike(state, example, f"lr_schedulers[{place}]")
+        elif state.keys() != example.keys():
+            raise MismatchError(f"lr_schedulers[{place}]: is of another scheduler")
+
+
+def check_optimizer(content: Any, optimizer: torch.optim.Optimizer, where: str) -> None:
+    """MismatchError unless a saved state has the slots that a step of the optimizer makes: torch
+    does not look at their shapes, and crashes later.
+
+    A parameter may have no state yet; rates, momenta and weight decay may be others, as schedulers
+    and callbacks set them.
+    """
+    twin = copy.deepcopy(optimizer)
+    for group in twin.param_groups:
+        for parameter in group["params"]:
+            parameter.grad = torch.zeros_like(parameter)
+    twin.step()
+    example = twin.state_dict()
+    check_tensors(content, where)
+    for parameter, slots in content["state"].items():
+        place = f"{where}.state[{parameter}]"
+        example_slots = example["state"].get(parameter)
+        if not slots or example_slots is None:
+            raise MismatchError(f"{place}: expected {'none' if slots else 'its moments'}")
+        check_alike(slots, example_slots, place)
+        least = torch.as_tensor(slots.get("step", 0)).min()
+        if least < 0:
+            raise MismatchError(f"{place}.step: {float(least):g}, expected 0 or more")
+    check_alike(
+        [_settings(group) for group in content["param_groups"]],
+        [_settings(group) for group in example["param_groups"]],
+        f"{where}.param_groups",
+    )
+    for group, other in zip(content["param_groups"], example["param_groups"], strict=True):
+        for name, value in other.items():
+            if isinstance(value, bool) and group[name] != value:
+                raise MismatchError(f"{where}.param_groups: {name} {group[name]}, expected {value}")
+
+
+def _settings(group: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a group of parameters; the first rate is there where a scheduler began with it."""
+    return {name: value for name, value in group.items() if name != "initial_lr"}
+
+
+def _check_callbacks(
+    states: Mapping[str, Any],
+    path: Path,
+    method: Method,
+    callbacks: Sequence[Callback] | None,
+) -> None:
+    """Whether each state is of a callback that is given, and ours can be loaded."""
+    known = {each.state_key: each for each in listed(method.configure_callbacks())}
+    known |= {each.state_key: each for each in callbacks or ()}
+    for key, state in states.items():
+        if key not in known and callbacks is not None:
+            raise UserError(
+                f"checkpoint '{path}' has the state of a callback {callback_name(str(key))}, which "
+                "is not given; give it again"
+            )
+        callback = known.get(key)
+        if callback is not None and type(callback).__module__.startswith("lightning_rl."):
+            callback.load_state_dict(state)
+
+
+def _load_data(content: dict[str, Any], data: Rollouts) -> None:
+    """Loads the state of the data, and takes it out of the content."""
+    key = data_key(data)
+    example = data.state_dict()
+    state = content.pop(key) if example else content.pop(key, {})
+    check_tensors(state, key)
+    check_alike(state, example, key, exact=False)
+    data.load_state_dict(state)
