@@ -46,6 +46,7 @@ CHANGES = [
     ((*OPTIMIZER, "state", 0, "exp_avg"), None, "optimizer_states[1].state[0]: lacks exp_avg"),
     ((*OPTIMIZER, "state", 0, "step"), torch.tensor(NAN), "state.0.step: 1 of 1 numbers are NaN"),
     ((*OPTIMIZER, "state", 0, "step"), torch.tensor(-2.0), "state[0].step: -2, expected 0 or more"),
+    ((*OPTIMIZER, "state", 0, "exp_avg_sq"), torch.full((8, 4), -1e-9), "exp_avg_sq: -1e-09, exp"),
     ((*OPTIMIZER, "param_groups", 0, "lr"), "x", "optimizer_states[1].param_groups[0].lr: 'x'"),
     ((*OPTIMIZER, "param_groups", 0, "amsgrad"), True, "amsgrad True, expected False"),
     (("optimizer_states",), None, "has weights alone, by which nothing is resumed"),

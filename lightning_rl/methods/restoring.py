@@ -299,6 +299,12 @@ def _check_optimizers(content: Mapping[str, Any], method: Method) -> None:
             raise MismatchError(f"lr_schedulers[{place}]: is of another scheduler")
 
 
+_NEVER_NEGATIVE = frozenset(
+    "step exp_avg_sq max_exp_avg_sq square_avg acc_delta sum exp_inf row_var col_var variance".split()
+)
+"""Slots of torch's optimizers that count steps, or whose square root a step is divided by."""
+
+
 def check_optimizer(content: Any, optimizer: torch.optim.Optimizer, where: str) -> None:
     """MismatchError unless a saved state has the slots that a step of the optimizer makes: torch
     does not look at their shapes, and crashes later.
@@ -319,9 +325,10 @@ def check_optimizer(content: Any, optimizer: torch.optim.Optimizer, where: str) 
         if not slots or example_slots is None:
             raise MismatchError(f"{place}: expected {'none' if slots else 'its moments'}")
         check_alike(slots, example_slots, place)
-        least = torch.as_tensor(slots.get("step", 0)).min()
-        if least < 0:
-            raise MismatchError(f"{place}.step: {float(least):g}, expected 0 or more")
+        for name in _NEVER_NEGATIVE.intersection(slots):
+            least = float(torch.as_tensor(slots[name]).min())
+            if least < 0:
+                raise MismatchError(f"{place}.{name}: {least:g}, expected 0 or more")
     check_alike(
         [_settings(group) for group in content["param_groups"]],
         [_settings(group) for group in example["param_groups"]],
