@@ -300,7 +300,18 @@ def _check_optimizers(content: Mapping[str, Any], method: Method) -> None:
 
 
 _NEVER_NEGATIVE = frozenset(
-    "step exp_avg_sq max_exp_avg_sq square_avg acc_delta sum exp_inf row_var col_var variance".split()
+    (
+        "step",
+        "exp_avg_sq",
+        "max_exp_avg_sq",
+        "square_avg",
+        "acc_delta",
+        "sum",
+        "exp_inf",
+        "row_var",
+        "col_var",
+        "variance",
+    )
 )
 """Slots of torch's optimizers that count steps, or whose square root a step is divided by."""
 

@@ -289,7 +289,7 @@ MUTATIONS = [
     *area(
         "methods/restoring.py", "test_refused_checkpoints.py",
         ("if least < 0", "if least < -9"),
-        (' exp_avg_sq', ""),
+        ('        "exp_avg_sq",\n', ""),
         ("isinstance(value, bool) and group[name] != value", "False"),
         ("return int(value.min()) >= 0", "return True"),
         ('        load_state(method, content["state_dict"])\n        _check', "        _check"),
