@@ -189,7 +189,8 @@ def run_options(arguments: Namespace) -> RunOptions:
     train, which are then imported.
     """
     found = entry(arguments.implementation)
-    values = {name: value for name, value in vars(arguments).items() if name in OPTIONS}
+    given = {name: value for name, value in vars(arguments).items() if value is not None}
+    values = {name: value for name, value in given.items() if name in OPTIONS}
     values["implementation"] = found.name
     values["settings"] = _settings(arguments, found.name, keys(found))
     merged_values(found.name, arguments.gamename, arguments.preset)  # an unknown preset is refused
