@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
@@ -74,48 +74,8 @@ class Trained(NamedTuple):
     test_steps: Tensor
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What an objective sees of ``N`` trained agents: double precision ``[N]``, curves ``[N,
-    E]``; see ``InnerLoop``.
-    """
-
-    test_return: Tensor
-    train_steps: Tensor
-    scores: Tensor
-    lengths: Tensor
-    solved_return: float | None
-    unsolved_penalty: float
-
-
-def final_return(facts: Facts) -> Tensor:
-    """The mean return of the real test episodes."""
-    return facts.test_return
-
-
-def steps_to_threshold(facts: Facts) -> Tensor:
-    """Fewer training steps are better, and every unit of return missing to the solved return costs
-    ``unsolved_penalty``.
-
-    Without a solved return: the final return.
-    """
-    if facts.solved_return is None:
-        return facts.test_return
-    missing = (facts.solved_return - facts.test_return).clamp(min=0)
-    return -facts.train_steps - facts.unsolved_penalty * missing
-
-
-def area_under_curve(facts: Facts) -> Tensor:
-    """Real test return after each training episode, times the length of that episode."""
-    return (facts.scores * facts.lengths).sum(1)
-
-
-OBJECTIVES: dict[str, Callable[[Facts], Tensor]] = {
-    "final_return": final_return,
-    "steps_to_threshold": steps_to_threshold,
-    "auc": area_under_curve,
-}
-"""What evolution maximises, by name; each gives ``[N]``."""
+OBJECTIVES = ("final_return", "steps_to_threshold", "auc")
+"""What evolution may maximise; see ``InnerLoop.fitness``."""
 
 
 def agent_configs(
@@ -131,25 +91,23 @@ def agent_configs(
     one, and where none fits.
     """
     spec = env_spec(gamename)
-    asked = ("TD3" if spec.continuous else "DDQN") if asked is None else asked
+    if asked is None:
+        asked = "TD3" if spec.continuous else "DDQN"
     names = [asked] if isinstance(asked, str) else list(asked)
+    settings = asked if isinstance(asked, Mapping) else {}
     if not names:
         raise UserError("key 'agent' is empty; name one or more agents, e.g. agent=DDQN")
-    settings = asked if isinstance(asked, Mapping) else {}
     for name in names:
         if name not in AGENTS:
             raise UserError(unknown("agent", name, AGENTS))
     fitting = [name for name in names if AGENTS[name].misfit(spec) is None]
     if not fitting:
-        raise UserError(
-            f"agent {names[0]} does not fit gamename '{gamename}': {AGENTS[names[0]].misfit(spec)}"
-        )
+        reason = AGENTS[names[0]].misfit(spec)
+        raise UserError(f"agent {names[0]} does not fit gamename '{gamename}': {reason}")
     found = []
     for name in fitting:
-        layers = [
-            *merged_values(name, gamename, preset),
-            (f"key 'agent', {name}", settings.get(name) or {}),
-        ]
+        own = (f"key 'agent', {name}", settings.get(name) or {})
+        layers = [*merged_values(name, gamename, preset), own]
         found.append((name, build_config(AGENTS[name].config, layers)))
     return tuple(found)
 
@@ -172,13 +130,15 @@ def unread_of_agents(asked: str | Sequence[str] | Mapping[str, Any] | None) -> d
     chosen = [asked] if isinstance(asked, str) else list(asked or AGENTS)
     found: dict[str, str] = {}
     for name, agent in AGENTS.items():
-        reason = (
-            f"agent {name} is none of this search's ({', '.join(chosen)}); leave it out, or "
-            f"choose agent={name}"
-        )
-        keys: Sequence[str] = [field.name for field in fields(agent.config)]
         if name in chosen:
-            reason, keys = "agents read it in runs of their own alone; leave it out", OWN_RUN
+            keys: Sequence[str] = OWN_RUN
+            reason = "agents read it in runs of their own alone; leave it out"
+        else:
+            keys = [field.name for field in fields(agent.config)]
+            reason = (
+                f"agent {name} is none of this search's ({', '.join(chosen)}); leave it out, or "
+                f"choose agent={name}"
+            )
         found |= {f"agent.{name}.{key}": reason for key in keys}
     return found
 
@@ -196,8 +156,7 @@ class InnerLoop:
             average the real test episodes after each training episode reach solved_return;
             ``none``. A plateau is judged by the returns on the proxy; where only the reward is
             learned, whose returns say nothing, by those tests.
-        objective, unsolved_penalty: a name of ``OBJECTIVES``, and what ``steps_to_threshold`` takes
-            for an unsolved task.
+        objective, unsolved_penalty: a name of ``OBJECTIVES``, see ``fitness``.
         test_episodes: real ones after the training.
         judge_episodes: real ones after each training episode, where the stop rule is ``solved`` or
             the reward alone is learned; 0: none, and the stop rule judges the returns on the proxy.
@@ -219,26 +178,24 @@ class InnerLoop:
     test_horizon: int | None = None
 
     def __post_init__(self) -> None:
-        for _, cfg in self.agents if self.vary else ():
-            check_variable(cfg)
+        if self.vary:
+            for _, cfg in self.agents:
+                check_variable(cfg)
 
     def __call__(
         self, proposal: Proposal, items: Sequence[Item], device: str = "cpu"
     ) -> list[Outcome]:
         """The outcome of every item of a generation, whose agents train on ``device``."""
+        seeds = [proposal.seed(item) for item in items]
         turns = [item.turn for item in items]
-        return self.evaluate(
-            proposal.rows(items).to(device), [proposal.seed(item) for item in items], turns
-        )
+        return self.evaluate(proposal.rows(items).to(device), seeds, turns)
 
     def evaluate(self, params: Tensor, seeds: Sequence[int], turns: Sequence[int]) -> list[Outcome]:
         """Outcomes of fresh agents on the proxies ``params`` ``[P, D]``."""
         outcomes: dict[int, Outcome] = {}
         for number in range(len(self.agents)):
-            of_this_kind = [
-                row for row, turn in enumerate(turns) if turn % len(self.agents) == number
-            ]
-            for rows in self.stacks(number, of_this_kind, seeds, params.device.type):
+            kind = [row for row, turn in enumerate(turns) if turn % len(self.agents) == number]
+            for rows in self.stacks(number, kind, seeds, params.device.type):
                 trained = self.train(number, params[rows], [seeds[row] for row in rows])
                 outcomes |= dict(zip(rows, self.outcomes(trained), strict=True))
         return [outcomes[row] for row in range(len(seeds))]
@@ -250,12 +207,13 @@ class InnerLoop:
         their depth and of similar size.
         """
         _, cfg = self.agents[number]
-        variation = vary_agents(cfg, [seeds[row] for row in rows]) if self.vary and rows else None
+        if not rows:
+            return []
+        variation = vary_agents(cfg, [seeds[row] for row in rows]) if self.vary else None
         if variation is None:
-            return [rows] if rows else []
-        one_width = getattr(
-            cfg, "layer_norm", False
-        )  # a layer that is averaged over has no room for padding
+            return [rows]
+        # a layer that is averaged over has no room for padding
+        one_width = getattr(cfg, "layer_norm", False)
         ends = self.proxy.spec.obs_size + self.proxy.spec.action_size
         groups = variation.stacks(ends, getattr(cfg, "epochs", None), one_width, device)
         return [[rows[place] for place in group] for group in groups]
@@ -268,35 +226,28 @@ class InnerLoop:
         self, agent: Actors, results: Results, spec: EnvSpec, seeds: Sequence[int]
     ) -> Trained:
         """With ``test_episodes`` real episodes of each member that has not failed."""
-        spec = (
-            spec
-            if self.test_horizon is None
-            else dataclasses.replace(spec, horizon=self.test_horizon)
-        )
-        failed = _not_finite(agent, results)
-        if not failed.any():
+        if self.test_horizon is not None:
+            spec = dataclasses.replace(spec, horizon=self.test_horizon)
+        sound = (~_not_finite(agent, results)).nonzero().squeeze(1)
+        if len(sound) == len(seeds):
             return Trained(agent, results, *self._tests(agent, results.judge_steps, spec, seeds))
-        returns, steps = (
-            torch.full((len(seeds), self.test_episodes), math.nan),
-            results.judge_steps.clone(),
-        )
-        sound = (~failed).nonzero().squeeze(1)
+        returns = torch.full((len(seeds), self.test_episodes), math.nan)
+        steps = results.judge_steps.clone()
         if len(sound):
+            tested = [seeds[row] for row in sound.tolist()]
             with agent.holding_only(sound):
-                returns[sound], steps[sound] = self._tests(
-                    agent, steps[sound], spec, [seeds[row] for row in sound.tolist()]
-                )
+                returns[sound], steps[sound] = self._tests(agent, steps[sound], spec, tested)
         return Trained(agent, results, returns, steps)
 
     def _tests(
         self, agent: Actors, steps: Tensor, spec: EnvSpec, seeds: Sequence[int]
     ) -> tuple[Tensor, Tensor]:
         """Returns ``[N, K]`` of real test episodes; ``steps`` ``[N]`` with theirs."""
-        tests = task_envs(
-            spec,
-            [derive_seed(seed, "test", k) for seed in seeds for k in range(self.test_episodes)],
-        )
-        returns, lengths = evaluate_agents(agent, tests, self.test_episodes)
+        episodes = [
+            derive_seed(seed, "test", k) for seed in seeds for k in range(self.test_episodes)
+        ]
+        envs = task_envs(spec, episodes)
+        returns, lengths = evaluate_agents(agent, envs, self.test_episodes)
         return returns.cpu(), lengths.sum(1).cpu() + steps
 
     def task(self, number: int) -> EnvSpec:
@@ -314,55 +265,66 @@ class InnerLoop:
 
     def training(self, number: int, params: Tensor, seeds: Sequence[int]) -> MemberTraining:
         """Fresh agents of kind ``number`` about to learn on the proxies."""
-        (name, cfg), spec = self.agents[number], self.task(number)
-        agent = (
-            AGENTS[name]
-            .agent(cfg, spec, seeds, vary_agents(cfg, seeds) if self.vary else None)
-            .to(params.device)
-        )
-        envs = self.proxy.batch(
-            params.cpu(),
-            [derive_seed(seed, "proxy") for seed in seeds],
-            cfg.gamma,
-            cfg.action_repeat,
-        )
-        envs = FiniteActions(envs) if self.proxy.real_dynamics and spec.continuous else envs
+        (name, cfg), spec, proxy = self.agents[number], self.task(number), self.proxy
+        variation = vary_agents(cfg, seeds) if self.vary else None
+        agent = AGENTS[name].agent(cfg, spec, seeds, variation).to(params.device)
+        env_seeds = [derive_seed(seed, "proxy") for seed in seeds]
+        envs = proxy.batch(params.cpu(), env_seeds, cfg.gamma, cfg.action_repeat)
+        if proxy.real_dynamics and spec.continuous:
+            envs = FiniteActions(envs)
         rule = stop_rule(cfg, self.stop_rule, self.solved_return)
-        limit_terminates = (
-            cfg.faithful if self.proxy.limit_terminates is None else self.proxy.limit_terminates
-        )
-        if self.judge_episodes == 0 or not (self.proxy.real_dynamics or self.stop_rule == "solved"):
-            return MemberTraining.of(agent, envs, cfg, rule, limit_terminates)
-        score = mean_test_return(functools.partial(task_envs, spec), self.judge_episodes)
-        return JudgedTraining.of(agent, envs, cfg, rule, limit_terminates, score=score)
+        limit_terminates = proxy.limit_terminates
+        if limit_terminates is None:
+            limit_terminates = cfg.faithful
+        if self.judge_episodes and (proxy.real_dynamics or self.stop_rule == "solved"):
+            score = mean_test_return(functools.partial(task_envs, spec), self.judge_episodes)
+            return JudgedTraining.of(agent, envs, cfg, rule, limit_terminates, score=score)
+        return MemberTraining.of(agent, envs, cfg, rule, limit_terminates)
 
     def outcomes(self, trained: Trained) -> list[Outcome]:
         """The outcome of each member."""
-        r, known = trained.results, self.proxy.spec.min_return
-        tested, steps = trained.test_returns.double().mean(1), r.env_steps.double()
-        scores, lengths = r.scores.double(), r.lengths.double()
+        results, worst = trained.results, self.proxy.spec.min_return
+        tested, steps = trained.test_returns.double().mean(1), results.env_steps.double()
+        scores, lengths = results.scores.double(), results.lengths.double()
         failed = ~trained.test_returns.isfinite().all(1)
         if failed.any():
-            longest, worst = float(self.max_train_steps), math.nan if known is None else known
+            longest = float(self.max_train_steps)
+            worst = math.nan if worst is None else worst
             tested = tested.masked_fill(failed, worst)
             steps = steps.masked_fill(failed, longest)
             scores = torch.where(failed[:, None], tested[:, None], scores)
-            lengths = torch.where(
-                failed[:, None], longest / lengths.shape[1] if worst < 0 else 1.0, lengths
-            )  # the smallest area
-        facts = Facts(tested, steps, scores, lengths, self.solved_return, self.unsolved_penalty)
-        fitness = OBJECTIVES[self.objective](facts)
+            smallest_area = longest / lengths.shape[1] if worst < 0 else 1.0
+            lengths = torch.where(failed[:, None], smallest_area, lengths)
         columns = (
-            fitness,
+            self.fitness(tested, steps, scores, lengths),
             tested,
-            r.env_steps,
+            results.env_steps,
             trained.test_steps,
-            r.episodes,
+            results.episodes,
             trained.agent.num_updates,
-            r.stopped,
+            results.stopped,
             failed,
         )
         return [Outcome(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+
+    def fitness(self, tested: Tensor, steps: Tensor, scores: Tensor, lengths: Tensor) -> Tensor:
+        """What evolution maximises ``[N]``, by the ``objective``.
+
+        ``final_return``: the mean return of the real test episodes. ``steps_to_threshold``: fewer
+        training steps are better, and every unit of return missing to the solved return costs
+        ``unsolved_penalty``; the final return where no return counts as solved. ``auc``: real test
+        return after each training episode, times the length of that episode.
+
+        Args:
+            tested, steps: test returns and training steps ``[N]``, in double precision.
+            scores, lengths: test return after each training episode and its length ``[N, E]``.
+        """
+        if self.objective == "auc":
+            return (scores * lengths).sum(1)
+        if self.objective == "final_return" or self.solved_return is None:
+            return tested
+        missing = (self.solved_return - tested).clamp(min=0)
+        return -steps - self.unsolved_penalty * missing
 
 
 def task_envs(spec: EnvSpec, seeds: Sequence[int]) -> EnvBatch:
@@ -388,7 +350,5 @@ def _not_finite(agent: Actors, results: Results) -> Tensor:
     """Members ``[N]`` whose parameters or training returns are not finite."""
     failed = torch.zeros(len(results.episodes), dtype=torch.bool)
     for value in (results.returns, *agent.state_dict().values()):
-        failed |= (
-            ~value.isfinite().flatten(1).all(1) if value.ndim > 1 else ~value.isfinite()
-        ).cpu()
+        failed |= ~value.unsqueeze(-1).flatten(1).isfinite().all(1).cpu()
     return failed

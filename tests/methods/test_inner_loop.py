@@ -22,10 +22,7 @@ from lightning_rl.evolution.strategies import GaussianProposal, Item
 from lightning_rl.evolution.variants import SNES
 from lightning_rl.methods.inner_loop import (
     OBJECTIVES,
-    Facts,
     InnerLoop,
-    area_under_curve,
-    steps_to_threshold,
 )
 from lightning_rl.methods.perfect_learners import (
     CLONE,
@@ -495,18 +492,21 @@ def test_reward_networks_are_judged_on_the_real_task(rule):
 
 
 def test_objectives_by_hand():
-    facts = Facts(
+    trained = (
         torch.tensor([150.0, 200.0]),
         torch.tensor([700.0, 300.0]),
         torch.tensor([[10.0, 20], [100, 200]]),
         torch.tensor([[5.0, 7], [2, 3]]),
-        195.0,
-        100.0,
     )
-    assert steps_to_threshold(facts).tolist() == [-700 - 4500, -300]
-    assert area_under_curve(facts).tolist() == [190, 800]
-    assert OBJECTIVES["final_return"](facts).tolist() == [150, 200]
-    assert steps_to_threshold(dataclasses.replace(facts, solved_return=None)).tolist() == [150, 200]
+
+    def fitness(objective, solved_return=195.0):
+        asked = {"objective": objective, "solved_return": solved_return, "unsolved_penalty": 100.0}
+        return dataclasses.replace(LOOP, **asked).fitness(*trained).tolist()
+
+    assert fitness("steps_to_threshold") == [-700 - 4500, -300]
+    assert fitness("auc") == [190, 800]
+    assert fitness("final_return") == [150, 200]
+    assert fitness("steps_to_threshold", None) == [150, 200]
 
 
 @pytest.mark.parametrize(
