@@ -11,7 +11,8 @@ from lightning_rl.envs.buttongrid import ButtonGrid
 from lightning_rl.envs.cartpole import CartPole
 from lightning_rl.envs.checked import CheckedFunc
 from lightning_rl.envs.classic import Acrobot, MountainCarContinuous, Pendulum
-from lightning_rl.envs.func_env import FuncEnv, FuncGymEnv, is_func_env
+from lightning_rl.envs.func_env import FuncEnv, is_func_env
+from lightning_rl.envs.func_gym import FuncGymEnv
 from lightning_rl.envs.grids import GRID_WORLDS, Bandit
 from lightning_rl.envs.gym_batch import GymBatch
 from lightning_rl.envs.panflute import PanFlute

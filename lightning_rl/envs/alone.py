@@ -7,7 +7,7 @@ With a single state, torch spends nearly all its time on calls.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -34,21 +34,15 @@ class AloneMLP:
     def __init__(self, *members: tuple[MemberMLP, Tensor]):
         self.activation = members[0][0].activation
         self.layers: list[tuple[FloatArray, FloatArray, FloatArray]] = []
-        for together in zip(
-            *(net.layers(params.detach().clone()) for net, params in members), strict=True
-        ):
+        nets = [net.layers(params.detach().clone()) for net, params in members]
+        for together in zip(*nets, strict=True):
             weights = [layer.weight[0] for layer in together]
             weight = torch.block_diag(*weights) if self.layers else torch.cat(weights, dim=1)
+            bias = torch.cat([layer.bias for layer in together], dim=-1)[0, 0]
             slopes = [
-                torch.zeros_like(layer.bias)
-                if layer.slope is None
-                else layer.slope + 0 * layer.bias
-                for layer in together
+                0 * layer.bias + (0 if layer.slope is None else layer.slope) for layer in together
             ]
-            bias, slope = (
-                torch.cat(rows, dim=-1)[0, 0]
-                for rows in ([layer.bias for layer in together], slopes)
-            )
+            slope = torch.cat(slopes, dim=-1)[0, 0]
             self.layers.append((weight.numpy(), bias.numpy(), slope.numpy()))
 
     def __call__(self, x: FloatArray) -> FloatArray:
@@ -79,16 +73,6 @@ class AloneStep(NamedTuple):
     continuation: float | None = None
 
 
-class Alone(Protocol):
-    """What there is of a ``FuncEnv``; action: an index, or ``[A]`` in the box [-1, 1], clipped
-    to it.
-    """
-
-    def reset(self, noise: FloatArray) -> FloatArray: ...
-    def observe(self, state: FloatArray) -> FloatArray: ...
-    def step(self, state: FloatArray, action: Any) -> AloneStep: ...
-
-
 def _clipped(action: FloatArray) -> FloatArray:
     """The action within [-1, 1]; ``np.clip`` takes three times as long."""
     return np.minimum(np.maximum(action, -1), 1)
@@ -101,9 +85,8 @@ class AloneSynthetic:
         self.env, self.latent_size = env, env.net.latent_size
         heads, blocks = dict(env.net.heads), env.blocks
         self._start = AloneMLP((heads.pop("start"), blocks["start"])) if self.latent_size else None
-        self._dynamics = AloneMLP(
-            *((net, blocks[name]) for name, net in heads.items())
-        )  # next state, reward and done; or pay
+        # next state, reward and done; or pay
+        self._dynamics = AloneMLP(*((net, blocks[name]) for name, net in heads.items()))
 
     def reset(self, noise: FloatArray) -> FloatArray:
         return self._learned_start(noise) if self.latent_size else self._start_of_task(noise)
@@ -144,9 +127,8 @@ class AloneOneStep(AloneSynthetic):
 
     def __init__(self, env: OneStepEnv):
         super().__init__(env)
-        self._center, self._unit = (
-            each.numpy() for each in units(env.real.obs_low, env.real.obs_high)
-        )
+        bounds = units(env.real.obs_low, env.real.obs_high)
+        self._center, self._unit = (each.numpy() for each in bounds)
         self._reward_scale = float(env.blocks["reward_scale"])
         if self.latent_size:
             self._shift, self._scale = (
@@ -156,14 +138,11 @@ class AloneOneStep(AloneSynthetic):
     def reset(self, noise: FloatArray) -> FloatArray:
         if not self.latent_size:
             return self._start_of_task(noise)
-        latent, share, real = (
-            noise[: self.latent_size],
-            noise[self.latent_size],
-            noise[self.latent_size + 1 :],
-        )
-        far = self._center + self._unit * (self._shift + self._scale * self._learned_start(latent))
-        near = self._start_of_task(real)
-        return near + share * (far - near)
+        size = self.latent_size
+        start = self._learned_start(noise[:size])
+        far = self._center + self._unit * (self._shift + self._scale * start)
+        near = self._start_of_task(noise[size + 1 :])
+        return near + noise[size] * (far - near)
 
     def step(self, state: FloatArray, action: Any) -> AloneStep:
         output = self._dynamics((self.observe(state) - self._center) / self._unit)
@@ -212,5 +191,6 @@ class AloneReward:
     def _value(self, obs: FloatArray, info: FloatArray) -> float:
         if self.units is not None:
             obs = (obs - self.units[0]) / self.units[1]
-        seen = [*([obs] if self.rule.state else []), *([info] if self.rule.info else [])]
-        return float(self.net(np.concatenate(seen))[0])
+        if self.rule.state and self.rule.info:
+            obs = np.concatenate([obs, info])
+        return float(self.net(obs if self.rule.state else info)[0])

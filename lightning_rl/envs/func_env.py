@@ -8,17 +8,12 @@ float ``[..., A]`` in units where the box is [-1, 1], clipped to it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import gymnasium
-import numpy as np
 import torch
 from torch import Tensor
 
-from lightning_rl.core.checks import NOT_RESET, check_render_mode, episode_seed, reset_options
-from lightning_rl.core.errors import UserError
-from lightning_rl.core.types import Array, FloatArray
-from lightning_rl.envs.spaces import checked_action, finite_box
+from lightning_rl.core.types import Array
 
 State = Tensor
 """``[..., S]``: all that the future depends on."""
@@ -123,49 +118,3 @@ def standard_normal(noise: Tensor) -> Tensor:
 def is_func_env(make: object) -> bool:
     """Whether it is a class of these, not one of Gymnasium's or a function."""
     return isinstance(make, type) and issubclass(make, FuncEnv)
-
-
-class FuncGymEnv(gymnasium.Env[Any, Any]):
-    """A ``FuncEnv`` as Gymnasium has environments; time limits come from ``max_episode_steps``
-    at registration, as for all.
-    """
-
-    def __init__(self, env: FuncEnv, render_mode: str | None = None):
-        self.env, self.render_mode = env, render_mode
-        if env.drawable:
-            self.metadata = {"render_modes": ["rgb_array"], "render_fps": 4}
-        check_render_mode(render_mode, self.metadata["render_modes"])
-        self.observation_space = finite_box(env.obs_low, env.obs_high)
-        self.action_space = gymnasium.spaces.Discrete(env.action_size)
-        if env.continuous:
-            self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (env.action_size,), np.float32)
-        self.state: State | None = None
-
-    def _noise(self, size: int) -> torch.Tensor:
-        return (
-            torch.from_numpy(self.np_random.random(size, dtype=np.float32))
-            if size
-            else torch.empty(0)
-        )
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[FloatArray, dict[str, Any]]:
-        super().reset(seed=episode_seed(seed), options=reset_options(options))
-        self.state = self.env.reset(self._noise(self.env.reset_noise_size))
-        return self.env.observe(self.state).numpy().copy(), {}
-
-    def step(self, action: Any) -> tuple[FloatArray, float, bool, bool, dict[str, Any]]:
-        if self.state is None:
-            raise UserError(NOT_RESET)
-        act = torch.as_tensor(checked_action(self.action_space, action))
-        step = self.env.step(self.state, act, self._noise(self.env.step_noise_size))
-        self.state = step.state
-        info = {} if step.continuation is None else {"continuation": float(step.continuation)}
-        return step.obs.numpy().copy(), float(step.reward), bool(step.terminated), False, info
-
-    def render(self) -> Array:
-        """A picture of the state, uint8 ``[height, width, 3]``."""
-        if self.state is None:
-            raise UserError(NOT_RESET)
-        return self.env.draw(self.env.observe(self.state))

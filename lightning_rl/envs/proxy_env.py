@@ -24,7 +24,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import OWN_IDS, folder_name
 from lightning_rl.core.modules import allow
 from lightning_rl.core.types import Array, FloatArray
-from lightning_rl.envs.alone import Alone, AloneOneStep, AlonePairs, AloneReward, AloneSynthetic
+from lightning_rl.envs.alone import AloneOneStep, AlonePairs, AloneReward, AloneSynthetic
 from lightning_rl.envs.gym import Env, SparseReturn
 from lightning_rl.envs.one_step import OneStepEnv
 from lightning_rl.envs.pictures import BLUE, picture
@@ -79,10 +79,8 @@ class SyntheticGymEnv(gymnasium.Env[Any, Any], OwnHorizon):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[FloatArray, dict[str, Any]]:
         super().reset(seed=episode_seed(seed), options=reset_options(options))
-        self._state, self._length = (
-            self._alone.reset(self.np_random.random(self._noise_size, dtype=np.float32)),
-            0,
-        )
+        noise = self.np_random.random(self._noise_size, dtype=np.float32)
+        self._state, self._length = self._alone.reset(noise), 0
         return self._obs(self._state), {}
 
     def step(self, action: Any) -> tuple[FloatArray, float, bool, bool, dict[str, Any]]:
@@ -91,17 +89,11 @@ class SyntheticGymEnv(gymnasium.Env[Any, Any], OwnHorizon):
         step = self._alone.step(self._state, self._acted(checked_action(self.action_space, action)))
         self._state, self._length = step.state, self._length + 1
         cut = self._length >= self.horizon
-        ended, info = (
-            bool(self.proxy.cap_ends),
-            {} if step.continuation is None else {"continuation": step.continuation},
-        )
-        return (
-            self._obs(step.state),
-            step.reward,
-            step.terminated or (cut and ended),
-            cut and not ended,
-            info,
-        )
+        info = {} if step.continuation is None else {"continuation": step.continuation}
+        terminated, truncated = step.terminated, cut
+        if self.proxy.cap_ends:
+            terminated, truncated = step.terminated or cut, False
+        return self._obs(step.state), step.reward, terminated, truncated, info
 
     def _obs(self, state: FloatArray) -> FloatArray:
         return self._alone.observe(state).copy()
@@ -123,10 +115,10 @@ class SyntheticGymEnv(gymnasium.Env[Any, Any], OwnHorizon):
         return picture((filled, BLUE))
 
 
-def _alone(env: OneStepEnv | SyntheticEnv | DatasetEnv) -> Alone:
-    if isinstance(env, OneStepEnv):
-        return AloneOneStep(env)
-    return AloneSynthetic(env) if isinstance(env, SyntheticEnv) else AlonePairs(env)
+def _alone(env: SyntheticEnv | DatasetEnv) -> AloneSynthetic | AlonePairs:
+    if isinstance(env, DatasetEnv):
+        return AlonePairs(env)
+    return AloneOneStep(env) if isinstance(env, OneStepEnv) else AloneSynthetic(env)
 
 
 class RewardGymEnv(gymnasium.Env[Any, Any], OwnHorizon):
@@ -135,14 +127,12 @@ class RewardGymEnv(gymnasium.Env[Any, Any], OwnHorizon):
     about: dict[str, Any]
 
     def __init__(self, proxy: RewardProxy, params: Tensor, render_mode: str | None = None):
-        spec, options = proxy.spec, {} if render_mode is None else {"render_mode": render_mode}
-        plain = plain_env(spec)
-        check_render_mode(
-            render_mode, plain.metadata["render_modes"] if takes_render_mode(spec.env) else ()
-        )
-        task: Env = gymnasium.wrappers.TimeLimit(
-            plain_env(spec, **options) if options else plain, spec.horizon
-        )
+        spec, plain = proxy.spec, plain_env(proxy.spec)
+        drawn = plain.metadata["render_modes"] if takes_render_mode(spec.env) else ()
+        check_render_mode(render_mode, drawn)
+        if render_mode is not None:
+            plain = plain_env(spec, render_mode=render_mode)
+        task: Env = gymnasium.wrappers.TimeLimit(plain, spec.horizon)
         self.task = SparseReturn(task) if spec.sparse else task
         self.metadata, self.horizon, self.render_mode = plain.metadata, spec.horizon, render_mode
         space: Any = self.task.observation_space
@@ -173,11 +163,9 @@ class RewardGymEnv(gymnasium.Env[Any, Any], OwnHorizon):
         return obs, learned, terminated, truncated, {**info, "real_reward": float(reward)}
 
     def _vector(self, obs: Any) -> FloatArray:
-        return (
-            np.array(obs, np.float32)
-            if is_vector(self.observation_space)
-            else flattened(self.observation_space, obs)
-        )
+        if is_vector(self.observation_space):
+            return np.array(obs, np.float32)
+        return flattened(self.observation_space, obs)
 
     def render(self) -> Any:
         return self.task.render()
@@ -231,7 +219,9 @@ def load_proxy(
         assert isinstance(env, SyntheticGymEnv)
         env.pairs = tuple(each[0].numpy() for each in proxy.net.split(params[None]))
     known = name if name in shipped() else f"{proxy.kind}-{folder_name(proxy.gamename)}"
-    given = {"path": name, **({} if gamename is None else {"gamename": gamename})}
+    given = {"path": name}
+    if gamename is not None:
+        given["gamename"] = gamename
     env.spec = GymSpec(
         f"{OWN_IDS}{known}",
         f"{__name__}:load_proxy",

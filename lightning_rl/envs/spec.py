@@ -33,7 +33,8 @@ from lightning_rl.core.limits import shorten, shown
 from lightning_rl.core.lines import say
 from lightning_rl.core.modules import MODULES, advice, allow, may_import
 from lightning_rl.envs.checked import located
-from lightning_rl.envs.func_env import FuncGymEnv, is_func_env
+from lightning_rl.envs.func_env import is_func_env
+from lightning_rl.envs.func_gym import FuncGymEnv
 from lightning_rl.envs.spaces import check_actions, check_observations
 
 DEFAULT_HORIZON = 1000

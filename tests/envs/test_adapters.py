@@ -3,7 +3,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from lightning_rl.envs.adapters import FUNC_ENVS
-from lightning_rl.envs.func_env import FuncGymEnv
+from lightning_rl.envs.func_gym import FuncGymEnv
 
 
 @pytest.mark.filterwarnings("ignore")
