@@ -74,7 +74,7 @@ def critic(method: UpsideDown) -> Work:
         torch.randn(batch),
         torch.randint(ACTIONS, (batch,)),
     )
-    return lambda: method.update_critic(net, obs, target, action), mlp_flops(
+    return lambda: method.critic_fit.update(method, obs, target, action), mlp_flops(
         [OBS, *hidden, 1 + ACTIONS], batch, 1, 1
     )
 

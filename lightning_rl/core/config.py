@@ -14,7 +14,7 @@ import copy
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from lightning_rl.core.catalogue import Entry, entries, entry
 from lightning_rl.core.checks import checked_name
@@ -294,6 +294,9 @@ def build_config(schema: type[C], layers: Iterable[Layer]) -> C:
     """
     from pydantic import ValidationError  # here, as names and values are read without it
 
+    layers = list(layers)
+    if hasattr(schema, "for_values"):  # keys of parts of a user's
+        schema = cast(Any, schema).for_values(layers)
     known = [field.name for field in dataclasses.fields(schema)]  # type: ignore[arg-type]
     values: dict[str, Any] = {}
     source: dict[str, str] = {}

@@ -186,10 +186,10 @@ class OnPolicyRollouts(CollectedRollouts):
         self.past.append(({name: value.clone() for name, value in newest.items()}, version))
         return behaviour
 
-    def absorb(self, epoch: int, episodes: list[Episode]) -> None:
+    def store_episodes(self, epoch: int, episodes: list[Episode]) -> None:
         self.recent_returns.extend(episode.ret for episode in episodes)
 
-    def prepare(self, epoch: int, episodes: list[Episode], waited: float) -> StepBatch:
+    def make_batch(self, epoch: int, episodes: list[Episode], waited: float) -> StepBatch:
         scalars = {
             **episode_scalars("rollout", episodes),
             "rollout/return_running_mean": float(np.mean(self.recent_returns)),

@@ -1,9 +1,9 @@
 """The data of a run as a LightningDataModule: one training batch an epoch, and an evaluation every
 few epochs.
 
-A method's data class says what to play (``requests``), what to keep (``absorb``) and what to train
-on (``prepare``); ``CollectedRollouts`` plays, in worker processes and during training if that is
-asked for, and resumes exactly.
+A method's data class says what to play (``requests``), what to keep (``store_episodes``) and what
+to train on (``make_batch``); ``CollectedRollouts`` plays, in worker processes and during training
+if that is asked for, and resumes exactly.
 """
 
 from __future__ import annotations
@@ -150,8 +150,8 @@ def distinct(series: Mapping[str, T]) -> Iterable[T]:
 class CollectedRollouts(Rollouts):
     """Data of a method that learns from episodes of its current policy.
 
-    An epoch: finish the collection, ``absorb`` it, start the next one (with overlap), ``prepare``
-    the batch.
+    An epoch: finish the collection, ``store_episodes``, start the next collection (with overlap),
+    ``make_batch``.
 
     Args:
         method: whose policy plays.
@@ -186,10 +186,10 @@ class CollectedRollouts(Rollouts):
         """
         return self.method.policy.state_dict(), version
 
-    def absorb(self, epoch: int, episodes: list[Episode]) -> None:
+    def store_episodes(self, epoch: int, episodes: list[Episode]) -> None:
         """Takes in the finished collection; called before the next one starts."""
 
-    def prepare(self, epoch: int, episodes: list[Episode], waited: float) -> Any:
+    def make_batch(self, epoch: int, episodes: list[Episode], waited: float) -> Any:
         """The epoch's batch; called when the next collection has started. waited: seconds until
         the episodes were there.
         """
@@ -201,11 +201,11 @@ class CollectedRollouts(Rollouts):
             self._start()
         episodes = self.collector.finish()
         waited = time.perf_counter() - started
-        self.absorb(epoch, episodes)
+        self.store_episodes(epoch, episodes)
         self.epoch += 1
         if self.overlap:
             self._start()
-        return self.prepare(epoch, episodes, waited)
+        return self.make_batch(epoch, episodes, waited)
 
     def _start(self) -> None:
         """Begins the collection for the epoch; with overlap, the training of the epoch before it

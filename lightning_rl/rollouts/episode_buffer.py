@@ -15,6 +15,7 @@ from torch import Tensor
 from lightning_rl.core.contents import check_alike
 from lightning_rl.core.types import Array, Episode, Request
 from lightning_rl.envs.spec import EnvSpec
+from lightning_rl.functional.returns import discounted_returns
 
 
 @dataclass
@@ -49,6 +50,10 @@ class FlatEpisodes:
         """The undiscounted return of the whole episode that a step is of, ``[M]``."""
         number = self.row - torch.arange(len(self), device=self.row.device)
         return self.to_go[self.row[self.first]][number]
+
+    def discounted_return(self, gamma: float) -> Tensor:
+        """The return from each step to the end of its episode, discounted, ``[M]``."""
+        return discounted_returns(self.reward, gamma, self.last)
 
 
 def flatten(episodes: Sequence[Episode]) -> FlatEpisodes:

@@ -1,0 +1,161 @@
+"""Commands: what the policy is asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import torch
+from pydantic import PositiveFloat, PositiveInt
+from torch import Tensor
+
+from lightning_rl.core.schema import Share
+from lightning_rl.core.types import FloatArray
+from lightning_rl.functional.upside_down import at_most
+from lightning_rl.methods.upside_down.parts import Kind, Part
+from lightning_rl.rollouts.episode_buffer import EpisodeBuffer, FlatEpisodes
+
+if TYPE_CHECKING:
+    from lightning_rl.methods.upside_down.config import UpsideDownConfig
+
+
+class Command(Part):
+    """What the policy is asked for, ``C`` numbers; in training what really happened.
+
+    A subclass sets ``names`` and defines ``fulfilled``; with ``command_rule: decrease`` also
+    ``after``.
+
+    names: of its numbers. The target draws the first; ``following_numbers`` gives the others.
+    in_deviations: with ``standardise`` a command is given in standard deviations of all commands
+        that were fulfilled; otherwise it keeps its unit, and the network scales it.
+    """
+
+    names: ClassVar[tuple[str, ...]]
+    in_deviations: ClassVar[bool] = False
+
+    def fulfilled(self, episodes: FlatEpisodes) -> Tensor:
+        """What was obtained from each step to the end of its episode, ``[M, C]``."""
+        raise NotImplementedError
+
+    def fulfilled_within(self, episodes: FlatEpisodes, step: Tensor, length: Tensor) -> Tensor:
+        """What was obtained within ``length`` steps from each ``step``, both ``[...]``: ``[...,
+        C]``. Only ``segments: any`` asks for it.
+        """
+        raise NotImplementedError
+
+    def after(self, command: FloatArray, reward: FloatArray) -> FloatArray:
+        """What is left of commands ``[B, C]`` after a step that gave rewards ``[B]``."""
+        raise NotImplementedError
+
+    def following_numbers(self, buffer: EpisodeBuffer) -> tuple[float, ...]:
+        """The numbers after the first, of the next commands."""
+        return ()
+
+    def scales(self, return_scale: float) -> tuple[float, ...]:
+        """What the network multiplies the numbers by, unless they are standardised."""
+        return (return_scale,) * len(self.names)
+
+    @property
+    def is_episode_return(self) -> bool:
+        """Whether the first number, at the beginning of an episode, is its undiscounted return."""
+        return False
+
+    @classmethod
+    def can(cls, method: str) -> bool:
+        """Whether it defines a method that not all commands have."""
+        return getattr(cls, method) is not getattr(Command, method)
+
+    def check(self, cfg: UpsideDownConfig) -> None:
+        if cfg.command_rule == "decrease" and not self.can("after"):
+            raise ValueError(
+                f"command_rule decrease: {self.names[0]} is not used up by rewards; set "
+                "command_rule=hold"
+            )
+        if cfg.segments == "any" and not self.can("fulfilled_within"):
+            raise ValueError(
+                f"segments any end anywhere, which command {cfg.command} does not say; set "
+                "segments=trailing"
+            )
+
+
+COMMANDS = Kind("command", Command, "register_command")
+register_command = COMMANDS.register
+
+
+@register_command("return_horizon")
+class ReturnHorizon(Command):
+    """An undiscounted return within a number of steps (UDRL paper, section 2)."""
+
+    names = ("return", "horizon")
+    last_few: PositiveInt
+    max_return: float | None
+    horizon_scale: PositiveFloat
+
+    def fulfilled(self, episodes: FlatEpisodes) -> Tensor:
+        return torch.stack([episodes.to_go[episodes.row], episodes.left.float()], dim=-1)
+
+    def fulfilled_within(self, episodes: FlatEpisodes, step: Tensor, length: Tensor) -> Tensor:
+        row = episodes.row[step]
+        obtained = episodes.to_go[row] - episodes.to_go[row + length]
+        return torch.stack([obtained, length.to(obtained.dtype)], dim=-1)
+
+    def after(self, command: FloatArray, reward: FloatArray) -> FloatArray:
+        """``return <- min(return - reward, max_return)``, ``horizon <- max(horizon - 1, 1)`` (UDRL
+        paper, Algorithm 2).
+        """
+        left = what_is_left(command[:, :1], reward, 1.0, self.max_return)
+        return np.concatenate([left, np.maximum(command[:, 1:] - 1, 1)], axis=-1)
+
+    def following_numbers(self, buffer: EpisodeBuffer) -> tuple[float, ...]:
+        """The mean length of the ``last_few`` best episodes (UDRL paper, section 2.2.4)."""
+        _, lengths = buffer.highest(self.last_few)
+        return (round(float(np.mean(lengths))),)
+
+    def scales(self, return_scale: float) -> tuple[float, ...]:
+        return return_scale, self.horizon_scale
+
+    @property
+    def is_episode_return(self) -> bool:
+        return True
+
+
+@register_command("return")
+class Return(Command):
+    """A discounted return-to-go (RCP-R), in the task's unit."""
+
+    names = ("return",)
+    gamma: Share
+    label_max: float | None
+    max_return: float | None
+
+    def fulfilled(self, episodes: FlatEpisodes) -> Tensor:
+        return_to_go = episodes.discounted_return(self.gamma)
+        return at_most(self.label_max, return_to_go).unsqueeze(-1)
+
+    def after(self, command: FloatArray, reward: FloatArray) -> FloatArray:
+        """``return <- min((return - reward) / gamma, max_return)``."""
+        return what_is_left(command, reward, self.gamma, self.max_return)
+
+    @property
+    def is_episode_return(self) -> bool:
+        return self.gamma == 1
+
+    def check(self, cfg: UpsideDownConfig) -> None:
+        super().check(cfg)
+        if cfg.command_rule == "decrease" and self.gamma == 0:
+            raise ValueError(
+                "command_rule decrease divides what is left by gamma; set gamma above 0, or "
+                "command_rule=hold"
+            )
+
+
+def what_is_left(
+    asked: FloatArray, reward: FloatArray, gamma: float, max_return: float | None
+) -> FloatArray:
+    """What is left of returns ``[B, 1]`` after rewards ``[B]``.
+
+    The paper's bound is ``max_return`` itself; where that is negative, it would be too low: what is
+    left to lose shrinks to 0 within an episode.
+    """
+    highest = np.inf if max_return is None else max(max_return, 0.0)
+    return np.minimum((asked - reward[:, None]) / np.float32(gamma), np.float32(highest))

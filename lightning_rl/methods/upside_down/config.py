@@ -1,0 +1,280 @@
+"""The config of upside-down RL: the keys of the method itself and those of its parts, and what does
+not go together.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
+from pydantic.dataclasses import dataclass as config_dataclass
+
+from lightning_rl.core.errors import UserError
+from lightning_rl.core.limits import EPISODES, STEPS
+from lightning_rl.core.schema import STRICT, Batch, Episodes, MethodConfig, Share, Sizes
+from lightning_rl.envs.spec import EnvSpec
+from lightning_rl.methods.upside_down.commands import COMMANDS
+from lightning_rl.methods.upside_down.critic import Critic
+from lightning_rl.methods.upside_down.parts import Part
+from lightning_rl.methods.upside_down.targets import TARGETS
+from lightning_rl.methods.upside_down.weightings import WEIGHTINGS
+
+KINDS = (COMMANDS, WEIGHTINGS, TARGETS)
+
+SWITCHES: Mapping[tuple[str, Any], Sequence[str]] = {
+    ("buffer", "best"): ("replay_size",),
+    ("buffer", "newest"): ("recent_episodes", "window_steps"),
+    ("buffer", "both"): ("replay_size", "recent_episodes", "window_steps"),
+    ("target_labels", "best"): ("last_few",),
+    ("network", "layers"): ("gate_scale", "output_scale"),
+}
+"""Keys of the method that are read with some values of another key alone."""
+
+# steps; a longer time limit is none, and says nothing of how long episodes are
+_LONG_EPISODE = 10_000
+
+
+@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+class UpsideDownConfig(MethodConfig):
+    """Keys of ``configs/upside_down.yaml``, where each is explained; ``CONFIG`` has those of the
+    parts as well.
+    """
+
+    learning_starts: Episodes
+    num_episodes_per_iter: Episodes | None
+    steps_per_iter: Annotated[int, Field(ge=1, le=STEPS)] | None
+    num_held_out_episodes_per_iter: Annotated[int, Field(ge=0, le=EPISODES)]
+    buffer: Literal["best", "newest", "both"]
+    replay_size: PositiveInt
+    recent_episodes: PositiveInt | None
+    window_steps: PositiveInt | None
+    sample_by: Literal["episode", "transition"]
+    segments: Literal["trailing", "any"]
+    overlap: bool
+    noise_hold: Share
+    command: str
+    condition: bool
+    standardise: bool
+    command_limit: Annotated[float, Field(gt=0, allow_inf_nan=True)]  # .inf: no limit
+    weights: str
+    command_rule: Literal["hold", "decrease"]
+    command_draw: Literal["episode", "step"]
+    guidance: NonNegativeFloat
+    max_return: float | None
+    target: str
+    target_labels: Literal["best", "buffer", "step", "minibatch", "episode"]
+    last_few: PositiveInt
+    target_episodes: PositiveInt | None
+    target_spread: NonNegativeFloat
+    target_limit: bool
+    num_updates_per_iter: PositiveInt
+    batch_size: Batch
+    learning_rate: PositiveFloat
+    anneal_from: Share
+    max_grad_norm: PositiveFloat | None
+    tau: Share
+    num_critic_updates_per_iter: PositiveInt
+    critic_hidden: Sizes | None
+    network: Literal["gated", "layers"]
+    hidden: Sizes
+    gate_scale: PositiveFloat
+    output_scale: PositiveFloat
+    return_scale: PositiveFloat
+
+    @classmethod
+    def for_values(cls, layers: Iterable[tuple[str, Mapping[str, Any]]]) -> type[UpsideDownConfig]:
+        """The class with the keys of the chosen parts of a user's as well; UserError for a part
+        that nobody has registered.
+        """
+        layers, own = list(layers), list[type[Part]]()
+        for kind in KINDS:
+            given = [(where, values[kind.key]) for where, values in layers if kind.key in values]
+            if given:
+                where, name = given[-1]
+                part = kind.find(name, where)
+                own += [] if _is_ours(part) else [part]
+        return with_keys(cls, *own) if own else cls
+
+    @property
+    def has_critic(self) -> bool:
+        """Whether a part reads what a critic says."""
+        return any(part.needs_critic for part in self._chosen())
+
+    @property
+    def targets_episode_returns(self) -> bool:
+        """Whether targets are undiscounted returns of whole episodes, bounded by ``max_return``;
+        returns-to-go may be higher.
+        """
+        of_episodes = self.target_labels in ("best", "episode")
+        return of_episodes and COMMANDS.make(self).is_episode_return
+
+    @property
+    def commands_in_deviations(self) -> bool:
+        """Whether a command counts in standard deviations of those that were fulfilled."""
+        return self.standardise and COMMANDS.classes[self.command].in_deviations
+
+    def _chosen(self) -> list[type[Part]]:
+        return [kind.find(getattr(self, kind.key), "config") for kind in KINDS]
+
+    def stored_steps(self, spec: EnvSpec) -> dict[str, int]:
+        longest = min(spec.horizon, _LONG_EPISODE)
+        best, newest = {"replay_size": self.replay_size * longest}, dict[str, int]()
+        if self.window_steps is not None:
+            newest = {"window_steps": self.window_steps}
+        elif self.recent_episodes is not None:
+            newest = {"recent_episodes": self.recent_episodes * longest}
+        return {"best": best, "newest": newest, "both": best | newest}[self.buffer]
+
+    @model_validator(mode="after")
+    def _check_data(self) -> Self:
+        if (self.num_episodes_per_iter is None) == (self.steps_per_iter is None):
+            raise ValueError(
+                "a collection is counted in num_episodes_per_iter or in steps_per_iter; set one, "
+                "the other to null"
+            )
+        if self.buffer != "best" and self.recent_episodes is None and self.window_steps is None:
+            raise ValueError(
+                f"buffer {self.buffer} has no limit; set recent_episodes or window_steps"
+            )
+        if self.has_critic and self.critic_hidden is None:
+            raise ValueError("advantages need a critic; set critic_hidden=[128, 64]")
+        if self.anneal_from < 1 and self.max_env_steps is None:
+            raise ValueError(
+                f"anneal_from {self.anneal_from} is of max_env_steps, which is null; set it, or "
+                "anneal_from=1.0"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_commands(self) -> Self:
+        for kind in KINDS:
+            kind.make(self).check(self)
+        decreases, best = self.command_rule == "decrease", self.target_labels == "best"
+        if decreases and self.target_labels not in ("best", "episode"):
+            raise ValueError(
+                "command_rule decrease begins with what an episode is to collect; set "
+                "target_labels=episode"
+            )
+        if not self.standardise and self.command_limit < math.inf:
+            raise ValueError(
+                f"command_limit {self.command_limit} is of standardised commands; set "
+                "command_limit=.inf as well"
+            )
+        one_number = len(COMMANDS.classes[self.command].names) == 1
+        if self.command_draw == "step" and (decreases or not one_number):
+            raise ValueError(
+                "command_draw step is for commands of one number that are held; set "
+                "command_draw=episode"
+            )
+        if self.command_draw == "step" and (self.target == "range" or best):
+            raise ValueError(
+                "command_draw step has normal noise around labels of steps; set "
+                "command_draw=episode"
+            )
+        if best and not self.targets_episode_returns:
+            raise ValueError(
+                f"target_labels best: they are undiscounted, not command {self.command}; set "
+                f"target_labels={'episode' if decreases else 'buffer'}"
+            )
+        if self.target_episodes is not None and self.target_labels != "episode":
+            raise ValueError(
+                f"target_episodes {self.target_episodes} is for first steps; set "
+                "target_labels=episode, or null"
+            )
+        if self.target_episodes is not None and self.buffer != "newest":
+            raise ValueError(
+                f"target_episodes {self.target_episodes} counts the newest, which buffer "
+                f"{self.buffer} does not "
+                "keep apart; set buffer=newest, or target_episodes=null"
+            )
+        return self
+
+    def resolved(self, gamename: str) -> Self:
+        return self if self.has_critic else dataclasses.replace(self, critic_hidden=None)
+
+    def absent_networks(self) -> dict[str, str]:
+        if self.has_critic:
+            return {}
+        reason = f"command={self.command}, weights={self.weights} has no critic"
+        remedy = "set command=advantage or weights=fitted_advantage, or leave it out"
+        return {"critic": f"{reason}; {remedy}"}
+
+    def unread(self) -> dict[str, str]:
+        unread = {}
+        for key, readers in readers_of_keys().items():
+            if not any(getattr(self, choice) == value for choice, value in readers):
+                unread[key] = f"nothing reads it; set {_in_words(readers)} as well"
+        if self.critic_hidden is None:
+            unread.pop("critic_hidden", None)
+        if self.standardise:
+            reason = "commands are standardised; set standardise=false as well"
+            unread |= {"return_scale": reason, "horizon_scale": reason}
+        limits_target = self.target == "range" and self.targets_episode_returns
+        if self.command_rule == "hold" and not limits_target:
+            unread["max_return"] = (
+                "commands are not clipped to it; set target=range, of returns of whole episodes, "
+                "or command_rule=decrease as well"
+            )
+        return unread
+
+
+def readers_of_keys() -> dict[str, list[tuple[str, Any]]]:
+    """Of each key that not every run reads: the values of other keys with which it is read."""
+    readers: dict[str, list[tuple[str, Any]]] = {}
+    for choice, keys in SWITCHES.items():
+        for key in keys:
+            readers.setdefault(key, []).append(choice)
+    for kind in KINDS:
+        for name, part in kind.classes.items():
+            critic = (*Critic.key_types(), "critic_hidden") if part.needs_critic else ()
+            for key in {*part.key_types(), *critic}:
+                readers.setdefault(key, []).append((kind.key, name))
+    return readers
+
+
+def _in_words(readers: Sequence[tuple[str, Any]]) -> str:
+    """E.g. ``command=return|advantage or target=tilted``."""
+    names: dict[str, list[str]] = {}
+    for key, value in readers:
+        names.setdefault(key, []).append(str(value))
+    return " or ".join(f"{key}={'|'.join(values)}" for key, values in names.items())
+
+
+def _is_ours(part: type[Part]) -> bool:
+    return part.__module__.startswith("lightning_rl.")
+
+
+_CLASSES: dict[tuple[type, ...], type[UpsideDownConfig]] = {}
+
+
+def with_keys(base: type[UpsideDownConfig], *parts: type[Part]) -> type[UpsideDownConfig]:
+    """A config class that has the keys of these parts, too, of equal arguments the same one;
+    UserError for a key of a user's that has no default.
+    """
+    if (base, *parts) in _CLASSES:
+        return _CLASSES[base, *parts]
+    known, types, defaults = {field.name for field in dataclasses.fields(base)}, {}, {}
+    for part in parts:
+        for field in dataclasses.fields(part):
+            if field.name in known:
+                continue
+            types[field.name] = part.key_types()[field.name]
+            if field.default is not dataclasses.MISSING:
+                defaults[field.name] = field.default
+            elif not _is_ours(part):
+                raise UserError(
+                    f"key '{field.name}' of {part.__name__} has no default; give one: "
+                    f"{field.name}: float = 1.0"
+                )
+    content = {"__annotations__": types, "__module__": __name__, "__doc__": base.__doc__}
+    cls: Any = type(base.__name__, (base,), content | defaults)
+    make: Any = config_dataclass(frozen=True, config=STRICT, kw_only=True)
+    _CLASSES[base, *parts] = make(cls)
+    return _CLASSES[base, *parts]
+
+
+CONFIG = with_keys(UpsideDownConfig, Critic, *(p for kind in KINDS for p in kind.classes.values()))
+"""The config with the keys of all parts of this package."""

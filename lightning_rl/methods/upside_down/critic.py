@@ -1,0 +1,179 @@
+"""Everything about critics: how one is fitted, and the parts that read what it says.
+
+UDRL, and every other mix of parts that has no critic, is read without this file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from pydantic import PositiveFloat, PositiveInt
+from torch import Tensor, nn
+
+from lightning_rl.core.schema import Share
+from lightning_rl.functional.critic import (
+    explained_variance,
+    feature_size,
+    fitted_advantage,
+    value_error,
+)
+from lightning_rl.functional.returns import lambda_returns
+from lightning_rl.functional.upside_down import at_most
+from lightning_rl.methods.upside_down.commands import Command, register_command
+from lightning_rl.methods.upside_down.parts import Part
+from lightning_rl.methods.upside_down.weightings import ExponentialWeighting, register_weighting
+from lightning_rl.nets.layers import evaluating, loss_of
+from lightning_rl.rollouts.episode_buffer import FlatEpisodes
+
+if TYPE_CHECKING:
+    from lightning_rl.envs.spec import EnvSpec
+    from lightning_rl.methods.upside_down.config import UpsideDownConfig
+    from lightning_rl.methods.upside_down.method import UpsideDown
+
+
+@dataclasses.dataclass
+class JudgedEpisodes(FlatEpisodes):
+    """Episodes with what a critic says of them.
+
+    value ``[M + E]``: V of each observation; discount ``[M]``: what V counts after a step;
+    fitted_advantage ``[M]``: Q(s, a) - V(s) of each step, where the critic has a Q.
+    """
+
+    value: Tensor
+    discount: Tensor
+    fitted_advantage: Tensor | None = None
+
+    def lambda_return(self, gae_lambda: float) -> Tensor:
+        """TD(lambda) returns ``[M]``."""
+        following = self.value[self.row + 1]
+        return lambda_returns(self.reward, self.discount, following, self.last, gae_lambda)
+
+    def sampled_advantage(self, gae_lambda: float) -> Tensor:
+        """Lambda-return less V(s), ``[M]``: of the actions that happened to follow."""
+        return self.lambda_return(gae_lambda) - self.value[self.row]
+
+
+class Critic(Part):
+    """How a critic is fitted: V(s), and Q(s, a) beside it where advantages are fitted.
+
+    Its network gives ``[..., 1]``, with a Q ``feature_size`` more numbers.
+    """
+
+    gamma: Share
+    bootstrap_truncated: bool
+    value_lambda: Share
+    num_critic_updates_per_iter: PositiveInt
+    critic_learning_rate: PositiveFloat
+    critic_max_grad_norm: PositiveFloat
+    value_scale: PositiveFloat
+    has_q: ClassVar[bool] = False
+
+    @staticmethod
+    def of(cfg: UpsideDownConfig) -> Critic:
+        """The critic of a config."""
+        cls = CriticWithQ if cfg.weights == "fitted_advantage" else Critic
+        return cls(**{key: getattr(cfg, key) for key in cls.key_types()})
+
+    def output_size(self, spec: EnvSpec) -> int:
+        """How many numbers the network gives."""
+        return 1 + self.has_q * feature_size(spec.action_size, spec.continuous)
+
+    def fit(self, method: UpsideDown, episodes: FlatEpisodes, index: Tensor) -> float:
+        """Fits the critic to lambda-returns that stay fixed meanwhile; the mean loss.
+
+        index ``[U, B]``: the steps that each update sees.
+        """
+        net = cast(nn.Module, method.critic)
+        with evaluating(net):
+            judged = self._judged(episodes, net(episodes.obs) * self.value_scale)
+        target = judged.lambda_return(self.value_lambda) / self.value_scale
+        method.check_finite("the value target", float(target.abs().max()))
+        examples = [episodes.obs[episodes.row[index]], target[index]]
+        if self.has_q:
+            examples.append(method.executed(episodes.action[index]))
+        update = functools.partial(self.update, method)
+        return method.fit("train/value_loss", update, zip(*examples, strict=True))
+
+    def update(
+        self, method: UpsideDown, obs: Tensor, target: Tensor, action: Tensor | None = None
+    ) -> Tensor:
+        """One Adam step of the critic alone; the loss, detached."""
+        net, error = method.critic, functools.partial(value_error, target=target, action=action)
+        loss, backward = loss_of(cast(nn.Module, net), obs, error)
+        return method.descend(1, loss, self.critic_max_grad_norm, backward)
+
+    def judge(self, method: UpsideDown, episodes: FlatEpisodes) -> JudgedEpisodes:
+        """The episodes with what the critic says of them."""
+        net = cast(nn.Module, method.critic)
+        with evaluating(net):
+            output = net(episodes.obs) * self.value_scale
+        judged = self._judged(episodes, output)
+        if self.has_q:
+            action = method.executed(episodes.action)
+            judged.fitted_advantage = fitted_advantage(output[episodes.row], action)
+        return judged
+
+    def explained_variance(self, judged: JudgedEpisodes) -> float:
+        """How much of the returns that were obtained the values explain."""
+        value = judged.value[judged.row]
+        return float(explained_variance(value, judged.lambda_return(1.0)))
+
+    def _judged(self, episodes: FlatEpisodes, output: Tensor) -> JudgedEpisodes:
+        ended = episodes.terminated if self.bootstrap_truncated else episodes.last
+        discount = self.gamma * (~ended).to(output.dtype)
+        return JudgedEpisodes(**vars(episodes), value=output[:, 0], discount=discount)
+
+
+class CriticWithQ(Critic):
+    """A critic that fits Q(s, a), too."""
+
+    has_q = True
+
+
+@register_command("advantage")
+class Advantage(Command):
+    """An advantage over a critic's value (RCP-A)."""
+
+    names = ("advantage",)
+    needs_critic = True
+    in_deviations = True
+    gae_lambda: Share
+    label_max: float | None
+
+    def fulfilled(self, episodes: FlatEpisodes) -> Tensor:
+        assert isinstance(episodes, JudgedEpisodes)
+        return at_most(self.label_max, episodes.sampled_advantage(self.gae_lambda)).unsqueeze(-1)
+
+    def check(self, cfg: UpsideDownConfig) -> None:
+        super().check(cfg)
+        if cfg.num_held_out_episodes_per_iter:
+            raise ValueError(
+                "held-out episodes have no advantages to be asked for; set "
+                "num_held_out_episodes_per_iter=0"
+            )
+
+
+@register_weighting("advantage")
+class ByAdvantage(ExponentialWeighting):
+    """The label is the sampled advantage, as in the paper's RCP-A."""
+
+    needs_critic = True
+    gae_lambda: Share
+
+    def label(self, episodes: FlatEpisodes) -> Tensor:
+        assert isinstance(episodes, JudgedEpisodes)
+        return episodes.sampled_advantage(self.gae_lambda)
+
+
+@register_weighting("fitted_advantage")
+class ByFittedAdvantage(ExponentialWeighting):
+    """The label is Q(s, a) - V(s) of the critic, without the noise of single samples."""
+
+    needs_critic = True
+
+    def label(self, episodes: FlatEpisodes) -> Tensor:
+        assert isinstance(episodes, JudgedEpisodes)
+        assert episodes.fitted_advantage is not None
+        return episodes.fitted_advantage

@@ -1,0 +1,329 @@
+"""Upside-down RL: how an epoch goes.
+
+A policy is taught, by (weighted) supervised learning on the agent's own episodes, to answer "which
+action turns out this well", and is then asked for a little more than it has seen. Keys of the
+config choose the parts of this sentence:
+
+* which episodes are kept: ``buffer``, see ``rollouts.episode_buffer``;
+* what a command asks for: ``command``, see ``commands``;
+* how much a step counts: ``weights``, see ``weightings``;
+* what is asked for next: ``target``, see ``targets``;
+* how the command enters the network: ``network``, see ``nets.command``.
+
+Where we differ from the papers and the earlier code is in ``docs/upside_down.md``.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from lightning_rl.core.adam import Adam
+from lightning_rl.core.seeding import seeded_torch
+from lightning_rl.core.types import Episode
+from lightning_rl.functional.distributions import distribution_for
+from lightning_rl.functional.statistics import rank_correlation
+from lightning_rl.functional.upside_down import EPSILON, effective_sample_share, standardise
+from lightning_rl.methods.base import Method
+from lightning_rl.methods.registry import register_method
+from lightning_rl.methods.upside_down.commands import COMMANDS
+from lightning_rl.methods.upside_down.config import CONFIG, UpsideDownConfig
+from lightning_rl.methods.upside_down.critic import Critic
+from lightning_rl.methods.upside_down.rollouts import UpsideDownEpoch, UpsideDownRollouts
+from lightning_rl.methods.upside_down.targets import PROBES, TARGETS, NextCommands
+from lightning_rl.methods.upside_down.weightings import WEIGHTINGS
+from lightning_rl.nets.command import (
+    Calibration,
+    CommandPolicy,
+    GatedLayersNet,
+    GatedNet,
+    NoisyCommandPolicy,
+    ScaledCommand,
+)
+from lightning_rl.nets.layers import MovingAverage, evaluating, note_changes, relu_mlp
+from lightning_rl.rollouts.episode_buffer import FlatEpisodes
+from lightning_rl.rollouts.player import CommandRule
+
+
+class UpsideDown(Method):
+    """A policy that is asked for a return or an advantage, and its supervised training. See
+    ``Method`` for arguments and errors.
+
+    Own networks: ``policy`` takes obs ``[..., O]`` and command ``[..., C]``, gives logits ``[...,
+    A]`` or mean and log deviation ``[..., 2A]``; ``critic`` takes obs, gives ``[..., 1]``, of
+    ``fitted_advantage`` ``feature_size`` more.
+
+    Example:
+        >>> method = RCPA("LunarLander-v3", seed=0, hidden=[64, 64])
+        >>> pl.Trainer(max_epochs=50).fit(method, datamodule=method.rollouts(num_workers=2))
+
+    Attributes:
+        learner: the policy that is trained.
+        policy: the one that plays: a moving average of the learner, or with tau 1 the learner.
+        critic: its network; None where no part needs one.
+        target: the commands of the next episodes.
+    """
+
+    Config = CONFIG
+    network_names: ClassVar[Mapping[str, str]] = {"policy": "hidden", "critic": "critic_hidden"}
+    cfg: UpsideDownConfig
+    learner: CommandPolicy
+    policy: CommandPolicy
+    critic: nn.Module | None
+
+    def __init__(self, gamename: str, **options: Any):
+        super().__init__(gamename, **options)
+        cfg, spec = self.cfg, self.spec
+        self.max_return = spec.max_return if cfg.max_return is None else cfg.max_return
+        self.command = COMMANDS.make(cfg, {"max_return": self.max_return})
+        self.weighting = WEIGHTINGS.make(cfg)
+        limit = self.max_return if cfg.targets_episode_returns else None
+        target = TARGETS.make(cfg, {"max_return": limit})
+        self.command_names = self.command.names
+        distribution = distribution_for(spec.continuous)
+        self.executed = distribution.executed
+        with seeded_torch(self.seed, "initialisation"):
+            net = self._policy_network(distribution.output_size(spec.action_size))
+            self.critic = self._critic_network() if cfg.has_critic else None
+        scale = (1.0,) * len(self.command_names)
+        if not cfg.standardise:
+            scale = self.command.scales(cfg.return_scale)
+        scaled = ScaledCommand(net, [cfg.condition * each for each in scale], cfg.command_limit)
+        policy_class = NoisyCommandPolicy if cfg.command_draw == "step" else CommandPolicy
+        self.learner = policy_class(
+            scaled, distribution, spec.action_size, len(self.command_names), cfg.guidance
+        )
+        self.policy = self.learner
+        if cfg.tau != 1:
+            self.policy = copy.deepcopy(self.learner).requires_grad_(False)
+        # the scales of commands are not averaged: they are set anew in each epoch
+        self.average = MovingAverage(
+            self.policy.get_submodule("net.net"), self.learner.get_submodule("net.net"), cfg.tau
+        )
+        self.target = NextCommands(cfg, target, self.command)
+        self.calibration = Calibration()
+
+    def _policy_network(self, outputs: int) -> nn.Module:
+        """How the command enters: the ``network`` of the config, or the user's own."""
+        cfg, obs_size, command_size = self.cfg, self.spec.obs_size, len(self.command_names)
+
+        def build() -> nn.Module:
+            if cfg.network == "gated":
+                return GatedNet(obs_size, command_size, outputs, cfg.hidden)
+            scales = cfg.gate_scale, cfg.output_scale
+            return GatedLayersNet(obs_size, command_size, outputs, cfg.hidden, *scales)
+
+        return self.network("policy", build, takes=[obs_size, command_size], gives=[outputs])
+
+    def _critic_network(self) -> nn.Module:
+        self.critic_fit = Critic.of(self.cfg)
+        obs_size, hidden = self.spec.obs_size, self.cfg.critic_hidden or []
+        outputs = self.critic_fit.output_size(self.spec)
+        build = functools.partial(relu_mlp, obs_size, hidden, outputs)
+        return self.network("critic", build, takes=[obs_size], gives=[outputs])
+
+    def rollouts(self, num_workers: int = 0) -> UpsideDownRollouts:
+        return UpsideDownRollouts(self, num_workers)
+
+    def make_optimizers(self) -> list[torch.optim.Optimizer]:
+        optimizers: list[torch.optim.Optimizer] = [
+            Adam(self.learner.parameters(), self.cfg.learning_rate)
+        ]
+        if self.critic is not None:
+            rate = self.critic_fit.critic_learning_rate
+            optimizers.append(Adam(self.critic.parameters(), rate))
+        return optimizers
+
+    # An epoch
+
+    def train_epoch(self, batch: UpsideDownEpoch) -> None:
+        """Fit the critic, if a part needs one; see what commands were fulfilled, and how much each
+        step counts; fit the policy; set the target.
+        """
+        episodes, index = batch.episodes, batch.index["policy"]
+        scalars = dict(batch.scalars)
+        note_changes(self)  # what a user has added to a network needs autograd
+        if self.critic is not None:
+            scalars["train/value_loss"] = self.critic_fit.fit(self, episodes, batch.index["critic"])
+            episodes = self.critic_fit.judge(self, episodes)
+            scalars["train/explained_variance"] = self.critic_fit.explained_variance(episodes)
+
+        fulfilled = self.command.fulfilled(episodes)  # [M, C]
+        self.check_finite(f"the {self.command_names[0]} label", float(fulfilled.abs().max()))
+        scalars["train/label_sd"] = float(fulfilled[:, 0].std(correction=0))
+        fulfilled = self.scale_commands(fulfilled)
+        command = fulfilled[index]  # [U, B, C]
+        if batch.segment is not None:
+            command = self.command.fulfilled_within(episodes, index, batch.segment)
+
+        weight = self.weighting.weights(episodes)  # [M]
+        if weight is not None:
+            self.check_finite("the weight", float(weight.max()))
+            scalars["train/effective_sample_share"] = float(effective_sample_share(weight))
+
+        scalars["train/policy_loss"] = self.fit_policy(episodes, index, command, weight)
+        self.set_target(fulfilled[:, 0], batch)
+
+        self.env_steps += batch.env_steps
+        self.episodes += batch.num_episodes
+        self.held_out_env_steps += batch.held_out_env_steps
+        with evaluating(self.policy, self.learner):
+            scalars |= self._diagnostics(batch, command)
+        self.log_scalars(scalars | self.speed_scalars(batch.env_steps))
+
+    def scale_commands(self, fulfilled: Tensor) -> Tensor:
+        """With ``standardise``, makes the networks see commands ``[M, C]`` in standard deviations
+        from their mean: the networks scale them, or they are given so.
+        """
+        cfg = self.cfg
+        if cfg.commands_in_deviations:
+            return standardise(fulfilled, cfg.command_limit)
+        if cfg.standardise:
+            scale = cfg.condition / (fulfilled.std(0, correction=0) + EPSILON)
+            for policy in (self.learner, self.policy):
+                policy.net.shift.copy_(fulfilled.mean(0))
+                policy.net.scale.copy_(scale)
+        return fulfilled
+
+    def fit_policy(
+        self, episodes: FlatEpisodes, index: Tensor, command: Tensor, weight: Tensor | None
+    ) -> float:
+        """The mean loss of updates on the steps ``[U, B]``, with their commands ``[U, B, C]`` and
+        the weights ``[M]`` of all steps.
+        """
+        self.policy.fit_usual(command)
+        self.calibration.clear()  # it is of the policy before these updates
+        examples = [episodes.obs[episodes.row[index]], command, episodes.action[index]]
+        if weight is not None:
+            examples.append(weight[index])
+        return self.fit("train/policy_loss", self.update, zip(*examples, strict=True))
+
+    def update(
+        self, obs: Tensor, command: Tensor, action: Tensor, weight: Tensor | None = None
+    ) -> Tensor:
+        """One Adam step on the (weighted) negative log-likelihood of the actions really taken;
+        the loss, detached.
+        """
+        loss, backward = self.learner.negative_log_likelihood(obs, command, action, weight)
+        loss = self.descend(0, loss, self.cfg.max_grad_norm, backward)
+        self.average.update()
+        return loss
+
+    def set_target(self, label: Tensor, batch: UpsideDownEpoch) -> None:
+        """Sets the target of the next commands from the labels ``[M]`` that ``target_labels``
+        names; the returns of the best episodes have set it already.
+        """
+        labels, cfg, index = label, self.cfg, batch.index["policy"]
+        if cfg.target_labels == "step":
+            labels = label[index.flatten()]
+        elif cfg.target_labels == "minibatch":
+            labels = label[index]
+        elif cfg.target_labels == "episode":
+            newest = cfg.target_episodes or len(batch.episodes.first)
+            labels = label[batch.episodes.first[-newest:]]
+        if cfg.target_labels != "best":
+            self.target.fit(labels)
+        if isinstance(self.policy, NoisyCommandPolicy):
+            self.policy.command_noise.copy_(self.target.step_noise())
+
+    def _diagnostics(self, batch: UpsideDownEpoch, command: Tensor) -> dict[str, float]:
+        episodes, index = batch.episodes, batch.index["policy"][-1]
+        mean, sd, *_ = self.target.numbers.tolist()
+        entropy = self.policy.distribution(episodes.obs[episodes.row[index]], command[-1]).entropy()
+        scalars = {
+            "command/target_mean": mean,
+            "command/target_sd": sd,
+            "train/entropy": float(entropy.mean()),
+            "time/held_out_env_steps": float(self.held_out_env_steps),
+        }
+        saturation = self.policy.net.saturation(command[-1])
+        if saturation is not None:
+            scalars["train/gate_saturation"] = saturation
+        if batch.held_out is not None:
+            held = batch.held_out
+            asked = self.command.fulfilled(held)
+            log_prob = self.learner.executed_log_prob(held.obs[held.row], asked, held.action)
+            scalars["held_out/policy_loss"] = -float(log_prob.mean())
+        return scalars
+
+    # What is asked of the policy
+
+    def first_command(self) -> tuple[float, ...]:
+        """The mean of the target; of UDRL that is the lower end of the exploratory range, as the
+        paper has it.
+        """
+        return self.target.command()
+
+    def command_rule(self) -> CommandRule | None:
+        return self.command.after if self.cfg.command_rule == "decrease" else None
+
+    def calibrated(self) -> Calibration | None:
+        return None if self.calibration.limits is None else self.calibration
+
+    def command_limits(self) -> tuple[float, float] | None:
+        return self.target.limits if self.cfg.condition else None
+
+    def probe_commands(self) -> Mapping[str, tuple[float, ...]]:
+        if not self.cfg.condition:
+            return {}
+        probes = zip(PROBES, self.target.probes.tolist(), strict=True)
+        return {name: self.target.command(value) for name, value in probes}
+
+    def validation_step(self, evaluated: Mapping[str, list[Episode]], batch_idx: int) -> None:
+        super().validation_step(evaluated, batch_idx)
+        probes = self.probe_commands()
+        if not probes:
+            return
+        asked, obtained = [], []
+        for name, command in {"eval": self.first_command(), **probes}.items():
+            asked += [command[0]] * len(evaluated[name])
+            obtained += [episode.ret for episode in evaluated[name]]
+        low, high = (self.scalars[f"{name}/return_mean"] for name in probes)
+        self.log_scalars(
+            {
+                "eval/command_sensitivity": high - low,
+                "eval/rank_correlation": rank_correlation(np.array(asked), np.array(obtained)),
+            }
+        )
+
+    def adopt(self, weights: Mapping[str, Tensor]) -> None:
+        """Takes over parameters, the usual command and scales that were fitted; what the config or
+        the target says stays.
+        """
+        cfg, kept = self.cfg, ["guidance", "command_noise"]
+        scales_are_fitted = cfg.condition and cfg.standardise and not cfg.commands_in_deviations
+        if not scales_are_fitted:
+            kept += ["net.scale", "net.shift"]
+        own = self.policy.state_dict()
+        weights = {name: own[name] if name in kept else value for name, value in weights.items()}
+        super().adopt(weights)
+        self.learner.load_state_dict(weights)
+        if scales_are_fitted:  # until there are labels, what is usual is asked for
+            usual = weights["net.shift"]
+            self.target.numbers[[0, 2, 3]] = usual[0]
+            self.target.horizon.copy_(usual[1:])
+
+
+@register_method("UDRL")
+class UDRL(UpsideDown):
+    """Upside-Down RL: asked for a return within a number of steps, taught by the best episodes.
+    See ``UpsideDown``.
+    """
+
+
+@register_method("RCP-R")
+class RCPR(UpsideDown):
+    """Reward-Conditioned Policies on returns; steps count by advantage (preset returns:
+    return-to-go). See ``UpsideDown``.
+    """
+
+
+@register_method("RCP-A")
+class RCPA(UpsideDown):
+    """Reward-Conditioned Policies on advantages over a learned value. See ``UpsideDown``."""

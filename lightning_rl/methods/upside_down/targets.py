@@ -1,0 +1,179 @@
+"""Targets: which commands the next episodes get."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from pydantic import PositiveFloat
+from torch import Tensor, nn
+
+from lightning_rl.core.schema import Share
+from lightning_rl.functional.upside_down import exponential_weights, quantiles, standardise
+from lightning_rl.methods.upside_down.commands import Command
+from lightning_rl.methods.upside_down.parts import Kind, Part
+from lightning_rl.rollouts.episode_buffer import EpisodeBuffer
+
+if TYPE_CHECKING:
+    from lightning_rl.methods.upside_down.config import UpsideDownConfig
+
+PROBES = {"eval_low": 0.1, "eval_high": 0.9}
+"""Further evaluations, which ask for these quantiles of the labels, of UDRL of the returns that it
+keeps.
+"""
+
+
+class Target(Part):
+    """The distribution ``mean + sd * noise`` of the first numbers of the next commands.
+
+    A subclass defines ``fit``. Labels are first numbers of commands that were fulfilled: ``[M]``,
+    or ``[U, B]`` of minibatches, see the key ``target_labels``.
+    """
+
+    def fit(self, label: Tensor) -> tuple[Tensor, Tensor]:
+        """The mean and the sd, both ``[]``, from labels."""
+        raise NotImplementedError
+
+    def draw_noise(self, rng: np.random.Generator, count: int) -> Tensor:
+        """The noise of ``count`` commands, ``[count]``: standard normal."""
+        return torch.from_numpy(rng.standard_normal(count, dtype=np.float32))
+
+
+TARGETS = Kind("target", Target, "register_target")
+register_target = TARGETS.register
+
+
+@register_target("range")
+class Range(Target):
+    """Uniform from the mean of the labels to their mean + sd, both at most ``max_return`` (UDRL
+    paper, section 2.2.4).
+
+    The paper has no such limit; a return that the environment cannot give asks the network to
+    extrapolate.
+    """
+
+    max_return: float | None
+
+    def fit(self, label: Tensor) -> tuple[Tensor, Tensor]:
+        mean, highest = label.mean(), label.mean() + label.std(correction=0)
+        if self.max_return is not None:
+            mean, highest = mean.clamp(max=self.max_return), highest.clamp(max=self.max_return)
+        return mean, highest - mean
+
+    def draw_noise(self, rng: np.random.Generator, count: int) -> Tensor:
+        """Uniform in [0, 1)."""
+        return torch.from_numpy(rng.random(count)).float()
+
+
+@register_target("tilted")
+class Tilted(Target):
+    """Mean and sd of the labels resampled with probabilities proportional to exponential weights.
+
+    This is ``p(Z) exp(Z / beta)``, the optimal distribution of the RCP paper, and unlike its
+    log-sum-exp it stays among labels that were seen.
+    """
+
+    target_temperature: PositiveFloat
+    max_weight: PositiveFloat
+
+    def fit(self, label: Tensor) -> tuple[Tensor, Tensor]:
+        weight = exponential_weights(standardise(label), self.target_temperature, self.max_weight)
+        share = weight / weight.sum()
+        mean = (share * label).sum()
+        return mean, (share * (label - mean).square()).sum().sqrt()
+
+
+@register_target("quantile")
+class Quantile(Target):
+    """Around a quantile of the labels, with the sd of the labels above it."""
+
+    target_quantile: Share
+
+    def fit(self, label: Tensor) -> tuple[Tensor, Tensor]:
+        level = quantiles(label, [self.target_quantile])[0]
+        return level, label[label >= level].std(correction=0)
+
+
+@register_target("max")
+class Highest(Target):
+    """Around the highest label, with the sd of all, as in the earlier implementation: it asks for
+    the largest outlier. Of minibatches, with the sd of the one that the highest is in.
+    """
+
+    def fit(self, label: Tensor) -> tuple[Tensor, Tensor]:
+        minibatches = label.reshape(-1, label.shape[-1])
+        of_highest = minibatches[minibatches.amax(1).argmax()]
+        return label.max(), of_highest.std(correction=0)
+
+
+class NextCommands(nn.Module):
+    """The commands of the next episodes, and which ones evaluation asks for; saved in checkpoints.
+
+    Args:
+        cfg: the config.
+        target: the distribution of their first numbers.
+        command: whose ``following_numbers`` the others are.
+
+    Attributes:
+        numbers: mean and sd of the target, the lowest and the highest label.
+        horizon: the numbers after the first.
+        probes: first numbers that the evaluations ``PROBES`` ask for.
+    """
+
+    numbers: Tensor
+    horizon: Tensor
+    probes: Tensor
+
+    def __init__(self, cfg: UpsideDownConfig, target: Target, command: Command):
+        super().__init__()
+        self.cfg, self.target, self.kind = cfg, target, command
+        self.register_buffer("numbers", torch.zeros(4))
+        self.register_buffer("horizon", torch.zeros(len(command.names) - 1))
+        self.register_buffer("probes", torch.zeros(len(PROBES)))
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The lowest and the highest label."""
+        _, _, low, high = self.numbers.tolist()
+        return low, high
+
+    def fit(self, label: Tensor) -> None:
+        """Sets the target from labels ``[M]``, or ``[U, B]`` of minibatches."""
+        mean, sd = self.target.fit(label)
+        self.numbers.copy_(torch.stack([mean, sd, label.min(), label.max()]))
+        self.probes.copy_(quantiles(label, list(PROBES.values())))
+
+    def update_from_buffer(self, buffer: EpisodeBuffer) -> None:
+        """Sets the numbers after the first; with ``target_labels: best`` also the target, from the
+        returns of the best episodes.
+        """
+        self.horizon.copy_(torch.tensor(self.kind.following_numbers(buffer)))
+        if self.cfg.target_labels == "best":
+            returns, _ = buffer.highest(self.cfg.last_few)
+            self.fit(torch.from_numpy(returns))
+            stored = buffer.returns()
+            self.numbers[2:].copy_(torch.tensor([stored.min(), stored.max()]))
+            self.probes.copy_(torch.from_numpy(np.quantile(stored, list(PROBES.values()))))
+
+    def draw(self, rng: np.random.Generator, count: int) -> list[tuple[float, ...]]:
+        """First commands of ``count`` episodes."""
+        mean, sd, low, high = self.numbers.tolist()
+        spread = 0.0 if self.cfg.command_draw == "step" else self.cfg.target_spread
+        drawn = mean + spread * sd * self.target.draw_noise(rng, count)
+        if self.cfg.target_limit:
+            drawn = drawn.clamp(low, high)
+        return [self.command(value) for value in drawn.tolist()]
+
+    def command(self, first: float | None = None) -> tuple[float, ...]:
+        """The command with this first number; None: the mean of the target."""
+        if first is None:
+            first = float(self.numbers[0])
+        return (first, *self.horizon.tolist())
+
+    def step_noise(self) -> Tensor:
+        """Of commands that are drawn at every step: their sd, the lowest and the highest."""
+        _, sd, low, high = self.numbers.tolist()
+        if not self.cfg.target_limit:
+            low, high = torch.finfo().min, torch.finfo().max
+        return torch.tensor([self.cfg.target_spread * sd, low, high])
