@@ -9,8 +9,9 @@ import matplotlib.pyplot as plt
 import torch
 
 import lightning_rl as lrl
-from lightning_rl.functional.upside_down import exponential_weights, standardise, tilted_target
+from lightning_rl.functional.upside_down import exponential_weights, standardise
 from lightning_rl.lab.scalars import read_scalar
+from lightning_rl.methods.upside_down.targets import Tilted
 
 # %% [markdown]
 # Made-up advantages of a buffer, some of them much lower than the rest; $z$ are the standardised ones. The weights are
@@ -34,8 +35,8 @@ axes.legend();
 figure, axes = plt.subplots(figsize=(6, 3))
 axes.hist(z.numpy(), bins=60, density=True, color="lightgrey", label="labels in the buffer")
 for number, temperature in enumerate((0.5, 1.0, 2.0)):
-    target = tilted_target(z, torch.exp(z / temperature))
-    axes.axvline(float(target.mean), color=f"C{number}", linestyle="--", label=f"asked for, temperature {temperature}")
+    mean, _ = Tilted(target_temperature=temperature, max_weight=1e9).fit(z)
+    axes.axvline(float(mean), color=f"C{number}", linestyle="--", label=f"asked for, temperature {temperature}")
 axes.set(xlabel="standardised advantage")
 axes.legend();
 

@@ -23,7 +23,7 @@ from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.reports.config_table import SOURCE, block_rows, config_rows
 from lightning_rl.methods.proxy_search import SEConfig
 from lightning_rl.methods.registry import IMPLEMENTATIONS
-from lightning_rl.methods.upside_down_config import UpsideDownConfig
+from lightning_rl.methods.upside_down import UDRL
 
 
 def layers(**values):
@@ -156,11 +156,11 @@ def test_no_value_repeats_what_lies_below():
 
 def test_precedence():
     assert (
-        build_config(UpsideDownConfig, block_layers(catalogue.entry("UDRL"), "default")).batch_size
+        build_config(UDRL.Config, block_layers(catalogue.entry("UDRL"), "default")).batch_size
         == 768
     )
-    assert build_config(UpsideDownConfig, layers()).batch_size == 256
-    assert build_config(UpsideDownConfig, layers(batch_size=3)).batch_size == 3
+    assert build_config(UDRL.Config, layers()).batch_size == 256
+    assert build_config(UDRL.Config, layers(batch_size=3)).batch_size == 3
 
 
 def test_errors_name_file_block_and_key():
@@ -168,14 +168,14 @@ def test_errors_name_file_block_and_key():
     with pytest.raises(
         UserError, match=r"upside_down.yaml, block 'UDRL.default': key 'batch_size': .* got 'x'"
     ):
-        build_config(UpsideDownConfig, [*below, (where, {**values, "batch_size": "x"})])
+        build_config(UDRL.Config, [*below, (where, {**values, "batch_size": "x"})])
     with pytest.raises(
         UserError,
         match=r"key 'max_epochs': Missing required argument|key 'max_epochs': Field required",
     ):
-        build_config(UpsideDownConfig, [("toy", {})])
+        build_config(UDRL.Config, [("toy", {})])
     with pytest.raises(UserError, match=r"unknown key 'zzz'; known keys: max_epochs"):
-        build_config(UpsideDownConfig, layers(zzz=1))
+        build_config(UDRL.Config, layers(zzz=1))
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_errors_name_file_block_and_key():
 )
 def test_words_of_other_libraries_lead_to_the_key(asked, meant):
     with pytest.raises(UserError, match=f"--set: unknown key '{asked}'; did you mean '{meant}'"):
-        build_config(UpsideDownConfig, layers(**{asked: 1}))
+        build_config(UDRL.Config, layers(**{asked: 1}))
 
 
 @pytest.mark.parametrize(
@@ -290,7 +290,7 @@ def test_dots_reach_into_mappings():
     with pytest.raises(
         UserError, match=r"--set: key 'hidden.0': no part of a list can be set; give it whole"
     ):
-        build_config(UpsideDownConfig, layers(**{"hidden.0": 5}))
+        build_config(UDRL.Config, layers(**{"hidden.0": 5}))
     with pytest.raises(
         UserError,
         match=r"--set: key 'agent.DDQN.tau': 'DDQN' is none of DuelingDDQN; leave it out, or name "
@@ -375,17 +375,17 @@ def test_numbers_that_are_not_finite_or_too_large_are_refused_with_their_key():
         ("{x: [1" + "0" * 13 + "]}", "key 'learning_rate'.x: 10000000000000 is beyond"),
     ):
         with pytest.raises(UserError, match=re.escape(words)):
-            build_config(UpsideDownConfig, layers(**parse_settings([f"learning_rate={text}"])))
+            build_config(UDRL.Config, layers(**parse_settings([f"learning_rate={text}"])))
 
 
 def test_only_a_limit_that_is_none_may_be_infinite():
     assert build_config(
-        UpsideDownConfig,
+        UDRL.Config,
         [*merged_values("RCP-R", "cartpole"), ("--set", {"command_limit": float("inf")})],
     )
     with pytest.raises(UserError, match="key 'command_limit'"):
         build_config(
-            UpsideDownConfig,
+            UDRL.Config,
             [*merged_values("RCP-R", "cartpole"), ("--set", {"command_limit": float("nan")})],
         )
 
@@ -400,7 +400,7 @@ def test_a_key_with_two_values_is_refused():
 
 def test_long_values_are_cut_in_messages():
     with pytest.raises(UserError, match=r"got 'x{80}\.\.\. \(5,000 characters\)'"):
-        build_config(UpsideDownConfig, layers(batch_size="x" * 5000))
+        build_config(UDRL.Config, layers(batch_size="x" * 5000))
 
 
 def test_a_file_of_yaml_is_parsed_once_until_it_changes(tmp_path, monkeypatch):

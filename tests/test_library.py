@@ -749,7 +749,7 @@ class OwnData(CollectedRollouts):
     def requests(self, epoch):
         return training_requests(self.run_seed, epoch, [None] * 4)
 
-    def prepare(self, epoch, episodes, waited):
+    def make_batch(self, epoch, episodes, waited):
         return episodes
 
 

@@ -1,7 +1,13 @@
+import numpy as np
 import pytest
-from scipy.stats import trim_mean
+from scipy.stats import spearmanr, trim_mean
 
-from lightning_rl.functional.statistics import interquartile_mean, sampling_floor, summarise
+from lightning_rl.functional.statistics import (
+    interquartile_mean,
+    rank_correlation,
+    sampling_floor,
+    summarise,
+)
 
 
 def test_by_hand():
@@ -33,3 +39,12 @@ def test_what_chance_leaves_of_an_error_is_the_mean_distance_of_a_normal_mean():
 def test_refuses_other_shapes():
     with pytest.raises(ValueError, match=r"\[n\]"):
         summarise([])
+
+
+def test_rank_correlation_is_spearmans_and_says_nothing_of_what_does_not_vary():
+    rng = np.random.default_rng(0)
+    asked, obtained = np.repeat([-2.0, 0.5, 3.0], 10), rng.integers(0, 12, 30).astype(float)
+    assert rank_correlation(asked, obtained) == pytest.approx(spearmanr(asked, obtained).statistic)
+    assert rank_correlation(np.arange(5), np.exp(np.arange(5))) == pytest.approx(1.0)
+    for x, y in ((np.ones(5), np.arange(5)), (np.arange(5), np.ones(5))):
+        assert rank_correlation(x, y) == 0.0

@@ -8,10 +8,7 @@ from lightning_rl.lab.evaluate import evaluate
 from lightning_rl.lab.scalars import read_scalar
 
 
-@pytest.mark.parametrize(
-    "network",
-    ["gated", *(pytest.param(name, marks=pytest.mark.slow) for name in ("hyper", "bilinear"))],
-)
+@pytest.mark.parametrize("network", ["gated"])
 def test_udrl_obeys_commands_on_the_identity_task(tmp_path, toy_games, network):
     """Ten steps, action 1 pays 1: asked for few, it gives few; asked for all, it gives all."""
     settings = {

@@ -15,7 +15,6 @@ from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.gamenames import GAMES, Game
 from lightning_rl.methods.policy_gradient import step_batch
 from lightning_rl.methods.registry import implementation
-from lightning_rl.methods.upside_down import UpsideDownEpoch
 from lightning_rl.rollouts.episode_buffer import flatten
 
 CHAIN = Game(Chain, horizon=HORIZON, max_return=1.0)
@@ -86,9 +85,7 @@ def test_the_critic_of_reward_conditioned_policies_finds_the_values_of_a_random_
     rng = np.random.default_rng(0)
     for _ in range(30):
         index = torch.from_numpy(rng.integers(len(flat.reward), size=(10, 64)))
-        method.fit_critic(
-            method.critic, UpsideDownEpoch(flat, {"critic": index}, flat.left, None, 0, 0, 0, {})
-        )
+        method.critic_fit.fit(method, flat, index)
     values = (method.critic(EYE) * method.cfg.value_scale).detach()
     torch.testing.assert_close(
         values[:, 0], torch.tensor([-0.2046, 0.5556, 0.8333]), rtol=0, atol=0.08

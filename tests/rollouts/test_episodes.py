@@ -8,7 +8,7 @@ from lightning_rl.core.errors import RolloutError
 from lightning_rl.core.gamenames import GAMES
 from lightning_rl.core.types import Request
 from lightning_rl.envs.spec import env_spec
-from lightning_rl.functional.upside_down import next_command
+from lightning_rl.methods.upside_down.commands import ReturnHorizon
 from lightning_rl.rollouts.player import Player
 
 
@@ -67,14 +67,13 @@ def test_lock_step_equals_replaying_the_actions_alone():
 
 def test_command_follows_the_rule_at_every_step():
     spec = env_spec("lunarlander")
-    player = Player(
-        spec, toy_policy(spec), next_command=lambda c, r: next_command(c, r, 1.0, 320.0)
-    )
+    rule = ReturnHorizon(max_return=320.0, last_few=1, horizon_scale=1.0).after
+    player = Player(spec, toy_policy(spec), next_command=rule)
     for episode in player.play(requests(3)):
         command = np.array([[100.0, 50.0]], dtype=np.float32)
         for t in range(episode.length):
             np.testing.assert_allclose(episode.command[t], command[0], rtol=1e-5)
-            command = next_command(command, episode.reward[t : t + 1], 1.0, 320.0)
+            command = rule(command, episode.reward[t : t + 1])
 
 
 def test_greedy_takes_the_mode_and_ignores_the_noise():

@@ -3,7 +3,6 @@ entry of the episodes by hand.
 """
 
 import dataclasses
-import functools
 import types
 
 import numpy as np
@@ -15,7 +14,7 @@ from lightning_rl.core.seeding import derive_seed
 from lightning_rl.core.types import Request
 from lightning_rl.envs.gym import STEPS
 from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.functional.upside_down import next_command
+from lightning_rl.methods.upside_down.commands import ReturnHorizon
 from lightning_rl.rollouts.data_module import (
     CollectedRollouts,
     Rollouts,
@@ -140,7 +139,7 @@ def test_the_command_is_lowered_by_what_was_collected_and_by_a_step():
     """Return 5 in 2 steps: the reward is taken off, never above 6; the horizon falls to 1 and
     stays there.
     """
-    rule = functools.partial(next_command, gamma=1.0, max_return=6.0)
+    rule = ReturnHorizon(max_return=6.0, last_few=1, horizon_scale=1.0).after
     (first, second), witness = play(
         [Script(0, [1.0, -9.0, 2.0, 0.5]), Script(1, [4.0, 4.0])],
         asked(2, command=(5.0, 2.0)),
@@ -309,11 +308,11 @@ class Asking(CollectedRollouts):
         self.order.append(("ask", epoch))
         return training_requests(0, epoch, [None])
 
-    def absorb(self, epoch, episodes):
-        self.order.append(("absorb", epoch))
+    def store_episodes(self, epoch, episodes):
+        self.order.append(("store", epoch))
 
-    def prepare(self, epoch, episodes, waited):
-        self.order.append(("prepare", epoch))
+    def make_batch(self, epoch, episodes, waited):
+        self.order.append(("make", epoch))
         return epoch
 
 
@@ -335,14 +334,14 @@ def test_a_collection_is_played_by_the_policy_of_its_version(overlap, versions):
     ]
     ahead = [
         ("ask", 0),
-        ("absorb", 0),
+        ("store", 0),
         ("ask", 1),
-        ("prepare", 0),
-        ("absorb", 1),
+        ("make", 0),
+        ("store", 1),
         ("ask", 2),
-        ("prepare", 1),
+        ("make", 1),
     ]
-    at_once = [("ask", 0), ("absorb", 0), ("prepare", 0), ("ask", 1), ("absorb", 1), ("prepare", 1)]
+    at_once = [("ask", 0), ("store", 0), ("make", 0), ("ask", 1), ("store", 1), ("make", 1)]
     assert experience.order[: len(ahead if overlap else at_once)] == (ahead if overlap else at_once)
 
 

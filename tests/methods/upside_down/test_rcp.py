@@ -10,11 +10,9 @@ from lightning_rl.core.config import block_layers, build_config, merged_values
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.types import Request
 from lightning_rl.envs.spec import env_spec
-from lightning_rl.functional.upside_down import fitted_advantage, value_error
 from lightning_rl.lab.evaluate import evaluate
 from lightning_rl.methods.registry import implementation
-from lightning_rl.methods.upside_down import LABELS, TARGET_LABELS, UpsideDownEpoch
-from lightning_rl.methods.upside_down_config import UpsideDownConfig
+from lightning_rl.methods.upside_down.rollouts import UpsideDownEpoch
 from lightning_rl.rollouts.episode_buffer import EpisodeBuffer, flatten
 from lightning_rl.rollouts.player import Player
 
@@ -42,76 +40,27 @@ def epoch_of(*rewards: list[float], truncated: bool = False) -> UpsideDownEpoch:
         [dataclasses.replace(e, terminated=not truncated, truncated=truncated) for e in episodes]
     )
     index = {name: torch.arange(len(flat)).repeat(2, 1) for name in ("policy", "critic")}
-    return UpsideDownEpoch(
-        flat, index, flat.left[index["policy"]], None, len(flat), len(episodes), 0, {}
-    )
-
-
-def advantages(method, batch):
-    """After the fit of the critic, with what is logged."""
-    scalars = {"train/value_loss": method.fit_critic(method.critic, batch)}
-    return method.advantages(method.critic, batch.episodes, scalars)["advantage"], scalars
-
-
-def test_return_labels_by_hand():
-    batch = epoch_of([1.0, 2.0, 4.0], [8.0])
-    assert LABELS["return_to_go"](batch.episodes, 0.5).tolist() == [3.0, 4.0, 4.0, 8.0]
-    assert LABELS["return"](batch.episodes, 0.5).tolist() == [7.0, 6.0, 4.0, 8.0]
-    assert LABELS["episode_return"](batch.episodes, 0.5).tolist() == [7.0, 7.0, 7.0, 8.0]
+    return UpsideDownEpoch(flat, index, None, None, len(flat), len(episodes), 0, {})
 
 
 def test_a_held_command_is_made_of_every_steps_return_to_go():
     batch, label = epoch_of([1.0, 2.0, 4.0], [8.0]), torch.tensor([3.0, 4.0, 4.0, 8.0])
     batch.index["policy"] = torch.tensor([[3, 0], [3, 1]])  # as often as they are trained on
-    assert TARGET_LABELS["step"](label, batch, 0).tolist() == [8.0, 3.0, 8.0, 4.0]
-    assert TARGET_LABELS["minibatch"](label, batch, 0).tolist() == [[8.0, 3.0], [8.0, 4.0]]
-    assert TARGET_LABELS["episode"](label, batch, 0).tolist() == [3.0, 8.0]
-    assert TARGET_LABELS["episode"](label, batch, 1).tolist() == [8.0]
-    assert TARGET_LABELS["buffer"](label, batch, 0).tolist() == label.tolist()
+    for settings, expected in (
+        ({"target_labels": "step"}, [8.0, 3.0, 8.0, 4.0]),
+        ({"target_labels": "minibatch"}, [[8.0, 3.0], [8.0, 4.0]]),
+        ({"target_labels": "episode"}, [3.0, 8.0]),
+        ({"target_labels": "episode", "target_episodes": 1}, [8.0]),
+        ({"target_labels": "buffer"}, label.tolist()),
+    ):
+        method, fitted = build("RCP-R", **settings), []
+        method.target.fit = lambda labels, fitted=fitted: fitted.append(labels.tolist())
+        method.set_target(label, batch)
+        assert fitted == [expected]
     with pytest.raises(UserError, match="set target_labels=episode"):
         build("RCP-R", command_rule="decrease", target_labels="step")
     with pytest.raises(UserError, match="divides what is left by gamma; set gamma above 0"):
         build("RCP-R", command_rule="decrease", target_labels="episode", gamma=0.0)
-
-
-@pytest.mark.parametrize(
-    ("truncated", "bootstrap", "expected"),
-    [(False, True, 4.0), (True, True, 9.0), (True, False, 4.0)],
-)
-def test_advantages_bootstrap_where_truncated(truncated, bootstrap, expected):
-    """A critic that says 10 everywhere: the last step is worth its reward, and gamma * 10 if the
-    episode goes on.
-    """
-    method = build(
-        "RCP-A",
-        gamma=0.5,
-        bootstrap_truncated=bootstrap,
-        critic_learning_rate=1e-30,
-        value_scale=100.0,
-    )
-    for parameter in method.critic.parameters():
-        parameter.data.zero_()
-    method.critic[-1].bias.data.fill_(0.1)
-    label, scalars = advantages(method, epoch_of([1.0, 4.0], truncated=truncated))
-    assert float(label[-1]) == pytest.approx(expected - 10)
-    assert np.isfinite(scalars["train/value_loss"])
-
-
-def test_lambda_changes_the_label_from_one_step_to_monte_carlo():
-    batch = epoch_of([1.0, 1.0, 1.0])
-    settings = {"gamma": 1.0, "critic_learning_rate": 1e-30}
-    labels = []
-    for value_lambda in (0.0, 1.0):
-        method = build("RCP-A", gae_lambda=value_lambda, **settings)
-        with torch.no_grad():
-            value = (method.critic(batch.episodes.obs)[:, 0] * method.cfg.value_scale)[
-                batch.episodes.row
-            ]
-        labels.append((advantages(method, batch)[0], value))
-    (one_step, value), (monte_carlo, _) = labels
-    following = torch.cat([value[1:], torch.zeros(1)])
-    torch.testing.assert_close(one_step, 1 + following - value)
-    torch.testing.assert_close(monte_carlo, torch.tensor([3.0, 2.0, 1.0]) - value)
 
 
 @pytest.mark.parametrize("name", ["RCP-R", "RCP-A", "UDRL"])
@@ -183,9 +132,9 @@ def test_the_earlier_rcp_r_asks_for_the_best_return_of_the_newest_twenty_episode
     """
     method = original("RCP-R", gamma=0.5)
     batch = epoch_of(*([float(n), float(n)] for n in [40, *range(1, 22)]))
-    method.set_target(LABELS["return_to_go"](batch.episodes, 0.5), batch)
+    method.set_target(method.command.fulfilled(batch.episodes)[:, 0], batch)
     newest = 1.5 * np.arange(2, 22)
-    assert method.target.target[:2] == pytest.approx((31.5, float(newest.std())))
+    assert method.target.numbers[:2].tolist() == pytest.approx((31.5, float(newest.std())))
     commands = np.array(method.target.draw(np.random.default_rng(0), 4000))[:, 0]
     assert commands.max() > 31.5 + newest.std()  # not held down to what was seen
     assert (commands.mean(), commands.std()) == pytest.approx((31.5, newest.std()), rel=0.05)
@@ -201,7 +150,7 @@ def test_the_earlier_rcp_a_asks_for_the_highest_advantage_of_a_minibatch_with_th
     label = torch.tensor([0.0, 1.0, 5.0, 3.0, -4.0, 90.0])  # no update sees the last
     batch.index["policy"] = torch.tensor([[0, 1, 1, 0], [2, 3, 3, 2], [4, 0, 4, 0]])
     method.set_target(label, batch)
-    assert method.target.target[:2] == (5.0, 1.0)  # of 5, 3, 3, 5
+    assert method.target.numbers[:2].tolist() == [5.0, 1.0]  # of 5, 3, 3, 5
     assert method.target.draw(np.random.default_rng(0), 2) == [
         (5.0,),
         (5.0,),
@@ -335,22 +284,11 @@ def test_obeys_commands_on_the_identity_task(tmp_path, toy_games, name, command)
 
 def rcpa_config(*settings):
     return build_config(
-        UpsideDownConfig, [*merged_values("RCP-A", "lunarlander", None), ("--set", dict(settings))]
+        implementation("RCP-A").Config,
+        [*merged_values("RCP-A", "lunarlander", None), ("--set", dict(settings))],
     )
 
 
 def test_schedules_that_cannot_be_are_refused():
     with pytest.raises(UserError, match=r"anneal_from 0\.6 is of max_env_steps, which is null"):
         rcpa_config(("max_env_steps", None))
-
-
-def test_the_values_of_continuous_actions_are_quadratic_in_them():
-    """V = 3; Q(a) = 1 + 2 a - a^2 at a = 2 and -1: 1 and -2; to targets 2 and 1."""
-    output = torch.tensor([[3.0, 1.0, 2.0, -1.0]]).repeat(2, 1).requires_grad_()
-    action, target = torch.tensor([[2.0], [-1.0]]), torch.tensor([2.0, 1.0])
-    assert fitted_advantage(output, action).tolist() == [-2.0, -5.0]
-    loss, grad = value_error(output, target, action)
-    assert float(loss.detach()) == (1 + 4) / 2 + (1 + 9) / 2
-    torch.testing.assert_close(grad, torch.autograd.grad(loss, output)[0])
-    loss, grad = value_error(output[:, :1], target)
-    assert (float(loss.detach()), grad.tolist()) == (2.5, [[1.0], [2.0]])

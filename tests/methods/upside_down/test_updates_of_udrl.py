@@ -20,8 +20,8 @@ from update_helpers import (
 
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.types import Request
-from lightning_rl.methods.upside_down import UDRL, UpsideDownEpoch, segment_commands
-from lightning_rl.methods.upside_down_config import UpsideDownConfig
+from lightning_rl.methods.upside_down import UDRL
+from lightning_rl.methods.upside_down.rollouts import UpsideDownEpoch
 from lightning_rl.rollouts.episode_buffer import flatten
 
 RATE = 0.05
@@ -37,7 +37,7 @@ def build(gamename="cartpole", **settings):
         "horizon_scale": 0.1,
         **settings,
     }
-    config = build_config(UpsideDownConfig, [*merged_values("UDRL", gamename), ("test", test)])
+    config = build_config(UDRL.Config, [*merged_values("UDRL", gamename), ("test", test)])
     method = UDRL(gamename, seed=3, config=dataclasses.asdict(config))
     descent = torch.optim.SGD(method.policy.parameters(), RATE)
     attach(method, descent)
@@ -47,7 +47,7 @@ def build(gamename="cartpole", **settings):
 def data_of(episodes, **settings):
     """The data of a method, whose buffer holds these episodes."""
     data = build(**settings).rollouts()
-    data.absorb(0, episodes)
+    data.store_episodes(0, episodes)
     return data
 
 
@@ -58,11 +58,10 @@ def gated(parameters, obs, command):
     return relu_net(body, torch.tanh(obs @ v.T + q) * torch.sigmoid(scaled @ u.T + p))
 
 
-def epoch_of(episodes, index, segment=None, held_out=None):
-    """An epoch on these episodes; segments are trailing unless given."""
+def epoch_of(episodes, index, held_out=None):
+    """An epoch on these episodes, with trailing segments."""
     flat, index = flatten(episodes), torch.tensor(index)
-    segment = flat.left[index] if segment is None else torch.tensor(segment)
-    return UpsideDownEpoch(flat, {"policy": index}, segment, held_out, 17, 3, 5, {})
+    return UpsideDownEpoch(flat, {"policy": index}, None, held_out, 17, 3, 5, {})
 
 
 def played(rewards, gamename):
@@ -127,21 +126,12 @@ def test_an_epoch_by_hand(gamename, clip):
     assert [int(counter) for counter in counters] == [17, 3, 5, 3]
 
 
-def test_the_command_of_a_segment_is_what_happened_within_it():
-    """Segments of 2 and 1 of rewards 1, 2, 4, and of 1 of reward 8."""
-    flat = flatten([make_episode([1.0, 2.0, 4.0]), make_episode([8.0])])
-    index, segment = torch.tensor([[0, 1, 3]]), torch.tensor([[2, 1, 1]])
-    assert segment_commands(flat, flat.reward, index, segment).tolist() == [
-        [[3.0, 2.0], [2.0, 1.0], [8.0, 1.0]]
-    ]
-
-
 def test_evaluation_asks_for_the_lower_end_of_the_commands():
     """The best two of returns -3, 6 and 10 have mean 8 and mean length 2; all that is stored
     gives the limits.
     """
     method = build(last_few=2)
-    method.rollouts().absorb(
+    method.rollouts().store_episodes(
         0, [make_episode([10.0]), make_episode([1.0, 2.0, 3.0]), make_episode([-3.0])]
     )
     assert method.first_command() == (8.0, 2.0)
@@ -187,7 +177,8 @@ def test_the_command_of_a_minibatch_is_what_the_segment_collected(segments, samp
     )
     stored, lengths = data.buffer.flat(), set()
     index, segment = data.minibatches(4, 8, stored)
-    command = segment_commands(stored, stored.reward, index["policy"], segment)
+    segment = stored.left[index["policy"]] if segment is None else segment
+    command = data.method.command.fulfilled_within(stored, index["policy"], segment)
     drawn = (stored.obs[stored.row[index["policy"]], 0].flatten().long(), command.flatten(0, 1))
     for obs, (total, horizon) in zip(*(values.tolist() for values in drawn), strict=True):
         episode = rewards[total >= 100]
@@ -236,7 +227,7 @@ def test_the_last_episodes_are_held_out_but_not_at_the_warm_up():
     fresh, held_out = data._split(1, episodes)
     assert [e.ret for e in fresh] == [0, 1, 2]
     assert [e.ret for e in held_out] == [3, 4]
-    data.absorb(1, episodes)
+    data.store_episodes(1, episodes)
     assert data.buffer.highest()[0].tolist() == [2, 1, 0]
 
 
@@ -250,8 +241,8 @@ def test_what_is_logged_of_the_buffer_and_of_the_commands_by_hand():
         dataclasses.replace(make_episode(rewards), request=Request("t", 0, command=command))
         for rewards, command in asked
     ]
-    data.absorb(1, fresh)
-    logged = data.prepare(1, fresh, 0.25).scalars
+    data.store_episodes(1, fresh)
+    logged = data.make_batch(1, fresh, 0.25).scalars
     buffer = {"episodes": 3.0, "return_mean": 5.0, "return_min": 1.0, "return_max": 8.0}
     assert {
         name: value for name, value in logged.items() if name.startswith(("buffer/", "command/"))

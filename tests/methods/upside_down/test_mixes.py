@@ -16,7 +16,7 @@ import lightning_rl as lrl
 from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
 from lightning_rl.methods.registry import IMPLEMENTATIONS
-from lightning_rl.methods.upside_down import UpsideDownEpoch
+from lightning_rl.methods.upside_down.rollouts import UpsideDownEpoch
 from lightning_rl.rollouts.episode_buffer import flatten
 
 CLASSES = {"UDRL": lrl.UDRL, "RCP-R": lrl.RCPR, "RCP-A": lrl.RCPA}
@@ -48,9 +48,9 @@ MIXES = {
         "RCP-R",
         {"buffer": "both", "steps_per_iter": None, "num_episodes_per_iter": 4},
     ),
-    "RCP-A by a hypernetwork, unweighted": (
+    "RCP-A by a gated network, unweighted": (
         "RCP-A",
-        {"network": "hyper", "weights": "none", "target": "quantile"},
+        {"network": "gated", "weights": "none", "target": "quantile"},
     ),
     "RCP-A on returns with held-out episodes": (
         "RCP-A",
@@ -68,7 +68,7 @@ def build(name, **settings):
 def epoch_of(rewards):
     flat = flatten([make_episode(r) for r in rewards])
     index = {name: torch.arange(len(flat)).repeat(2, 1) for name in ("policy", "critic")}
-    return UpsideDownEpoch(flat, index, flat.left[index["policy"]], None, 9, len(rewards), 0, {})
+    return UpsideDownEpoch(flat, index, None, None, 9, len(rewards), 0, {})
 
 
 def seen_by_updates(method, batch):
@@ -146,7 +146,7 @@ def test_a_tilted_target_keeps_the_horizon_of_the_best_by_hand():
         "UDRL", target="tilted", target_labels="episode", target_temperature=1.0, last_few=2
     )
     data = method.rollouts()
-    data.absorb(0, [make_episode(r) for r in REWARDS])
+    data.store_episodes(0, [make_episode(r) for r in REWARDS])
     seen_by_updates(method, epoch_of(REWARDS))
     share = 1 / (1 + np.exp(-2.0))
     assert method.first_command() == pytest.approx((7 + share, 2.0), abs=1e-4)
@@ -169,7 +169,7 @@ def test_a_tilted_target_keeps_the_horizon_of_the_best_by_hand():
         (
             "RCP-A",
             {"command_rule": "decrease"},
-            "an advantage is not used up by rewards; set command_rule=hold",
+            "advantage is not used up by rewards; set command_rule=hold",
         ),
         (
             "UDRL",
@@ -200,27 +200,27 @@ def test_a_tilted_target_keeps_the_horizon_of_the_best_by_hand():
         (
             "UDRL",
             {"gae_lambda": 0.5},
-            "there is no critic; set command=advantage or weights=fitted_advantage as well",
+            "nothing reads it; set command=advantage or weights=advantage",
         ),
-        ("RCP-R", {"gae_lambda": 0.5}, "no advantage is sampled; set weights=advantage as well"),
-        ("UDRL", {"preset": "weighted", "gae_lambda": 0.5}, "no advantage is sampled"),
-        ("UDRL", {"gae_lambda": 0.5, "weights": "return_to_go"}, "there is no critic"),
+        ("RCP-R", {"gae_lambda": 0.5}, "set command=advantage or weights=advantage as well"),
+        ("UDRL", {"preset": "weighted", "gae_lambda": 0.5}, "nothing reads it"),
+        ("UDRL", {"gae_lambda": 0.5, "weights": "return_to_go"}, "nothing reads it"),
         (
             "UDRL",
             {"critic_hidden": [8]},
-            "there is no critic; set command=advantage or weights=fitted_advantage as well",
+            "nothing reads it; set command=advantage or weights=advantage",
         ),
         (
             "UDRL",
             {"gamma": 0.5},
-            "nothing is discounted; set command=return or weights=return_to_go as well",
+            "set command=return.advantage or weights=return_to_go.advantage.fitted",
         ),
         (
             "RCP-R",
             {"last_few": 5},
-            "commands are not those of the best episodes; set target_labels=best as well",
+            "set target_labels=best or command=return_horizon as well",
         ),
-        ("RCP-A", {"last_few": 5}, "commands are not those of the best episodes"),
+        ("RCP-A", {"last_few": 5}, "nothing reads it"),
         (
             "RCP-R",
             {"max_return": 5.0},
@@ -228,18 +228,22 @@ def test_a_tilted_target_keeps_the_horizon_of_the_best_by_hand():
         ),
         ("RCP-A", {"max_return": 5.0, "target": "range"}, "commands are not clipped to it"),
         ("RCP-A", {"max_return": 5.0}, "commands are not clipped to it"),
-        ("UDRL", {"temperature": 2.0}, "all steps count alike; set weights as well"),
-        ("UDRL", {"label_max": 5.0}, "no label is used; set weights as well"),
+        (
+            "UDRL",
+            {"temperature": 2.0},
+            "set weights=return_to_go.episode_return.advantage",
+        ),
+        ("UDRL", {"label_max": 5.0}, "nothing reads it; set command=return"),
         (
             "UDRL",
             {"recent_episodes": 5},
-            "only the best are kept; set buffer=both or newest as well",
+            "set buffer=newest.both as well",
         ),
-        ("RCP-A", {"replay_size": 5}, "no best episodes are kept; set buffer=both as well"),
+        ("RCP-A", {"replay_size": 5}, "set buffer=best.both as well"),
         (
             "RCP-A",
             {"horizon_scale": 0.1},
-            "commands have no horizon; set command=return_horizon as well",
+            "commands are standardised; set standardise=false as well",
         ),
     ],
 )
@@ -266,7 +270,7 @@ def test_the_highest_return_limits_returns_of_whole_episodes_alone(name, setting
     """
     method = CLASSES[name]("pendulum", **settings)
     method.target.fit(torch.tensor([-3.0, 1.0, 5.0]))
-    mean, sd, *_ = method.target.target
+    mean, sd, *_ = method.target.numbers.tolist()
     assert (mean, sd) == ((0.0, 0.0) if limited else pytest.approx((1.0, 3.266), abs=1e-3))
 
 

@@ -7,7 +7,6 @@ first step hides both.
 
 import copy
 import dataclasses
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,10 +16,9 @@ from update_helpers import assert_close, descend, leaves, log_softmax_of, relu_n
 
 from lightning_rl.core.adam import Adam
 from lightning_rl.core.config import build_config, merged_values
-from lightning_rl.functional import upside_down
-from lightning_rl.functional.upside_down import Target, draw_targets
 from lightning_rl.methods.registry import implementation
-from lightning_rl.methods.upside_down import UpsideDownEpoch
+from lightning_rl.methods.upside_down import critic
+from lightning_rl.methods.upside_down.rollouts import UpsideDownEpoch
 from lightning_rl.rollouts.episode_buffer import flatten
 
 RATE, CRITIC_RATE, AVERAGING, GATE_SCALE = 0.05, 0.02, 0.8, 2.0
@@ -79,7 +77,7 @@ def epoch_of(rewards, ends, policy, critic=()):
         flatten(episodes),
         {"policy": torch.tensor(policy), **({"critic": torch.tensor(critic)} if critic else {})},
     )
-    return UpsideDownEpoch(flat, index, flat.left[index["policy"]], None, 9, len(rewards), 0, {})
+    return UpsideDownEpoch(flat, index, None, None, 9, len(rewards), 0, {})
 
 
 def gated(parameters, obs, command):
@@ -297,7 +295,7 @@ def test_a_critic_hears_of_the_actions_that_were_executed(monkeypatch):
         return noting
 
     for name in ("value_error", "fitted_advantage"):
-        monkeypatch.setattr(upside_down, name, note(getattr(upside_down, name)))
+        monkeypatch.setattr(critic, name, note(getattr(critic, name)))
     method = build("RCP-A", "pendulum", weights="fitted_advantage")
     method.log_scalars = lambda scalars: None
     epoch = epoch_of(
@@ -343,8 +341,8 @@ def test_gradients_are_clipped_each_to_its_own_limit():
     before = copy.deepcopy((method.learner, method.critic))
     obs = torch.randn(16, 4, generator=torch.Generator().manual_seed(0))
     method.update(obs, torch.ones(16, 1), torch.zeros(16, dtype=torch.int64), torch.ones(16))
-    method.update_critic(
-        method.critic, obs, torch.full((16,), 50.0), torch.zeros(16, dtype=torch.int64)
+    method.critic_fit.update(
+        method, obs, torch.full((16,), 50.0), torch.zeros(16, dtype=torch.int64)
     )
     for old, new, expected in zip(
         before, (method.learner, method.critic), (RATE * 1e-3, CRITIC_RATE * 2e-3), strict=True
@@ -353,25 +351,6 @@ def test_gradients_are_clipped_each_to_its_own_limit():
             [(a - b).flatten() for a, b in zip(old.parameters(), new.parameters(), strict=True)]
         )
         assert float(moved.norm().detach()) == pytest.approx(expected, rel=1e-2)
-
-
-def test_the_next_commands_are_draws_of_the_target():
-    method = build("RCP-A", target_spread=0.5)
-    method.target.numbers.copy_(torch.tensor([1.0, 2.0, -10.0, 1.9]))
-    noise = torch.tensor([-1.0, 0.0, 0.5, 3.0])
-    assert draw_targets(method.target.target, 0.5, noise).tolist() == pytest.approx(
-        [0.0, 1.0, 1.5, 1.9]
-    )
-    assert draw_targets(Target(1.0, 2.0, -10.0, 1.9), 0.0, noise).tolist() == [1.0] * 4
-    normal = 1 + np.random.default_rng(5).standard_normal(
-        6, dtype=np.float32
-    )  # the mean, and half of the sd
-    drawn = method.target.draw(np.random.default_rng(5), 6)
-    assert [command for (command,) in drawn] == pytest.approx(normal.clip(-10, 1.9).tolist())
-    assert method.first_command() == (1.0,)
-    assert method.command_limits() == pytest.approx((-10.0, 1.9))
-    method.target.probes.copy_(torch.tensor([-0.5, 1.5]))
-    assert method.probe_commands() == {"eval_low": (-0.5,), "eval_high": (1.5,)}
 
 
 def test_an_evaluation_says_how_far_returns_follow_commands():
@@ -399,7 +378,7 @@ def test_an_evaluation_says_how_far_returns_follow_commands():
 def data_of(method, episodes):
     """The data of a method, whose buffer holds these episodes."""
     data = method.rollouts()
-    data.absorb(0, episodes)
+    data.store_episodes(0, episodes)
     return data
 
 
@@ -420,7 +399,7 @@ def test_enough_episodes_are_asked_for_to_make_the_steps_of_an_epoch():
 def test_updates_follow_the_steps_played_up_to_four_times_as_many(steps, expected):
     method = build("RCP-R", steps_per_iter=100, num_updates_per_iter=30, batch_size=8)
     episode = make_episode([1.0, 2.0])
-    epoch = data_of(method, [episode]).prepare(
+    epoch = data_of(method, [episode]).make_batch(
         0, [dataclasses.replace(episode, env_steps=steps)], 0.0
     )
     assert epoch.index["policy"].shape == (expected, 8)
@@ -430,20 +409,7 @@ def test_updates_follow_the_steps_played_up_to_four_times_as_many(steps, expecte
 def test_minibatches_of_two_epochs_differ():
     data = data_of(build("RCP-R", batch_size=64), [make_episode([1.0] * 50)])
     first, second, other = (
-        data.prepare(k, [make_episode([1.0])], 0.0).index["policy"] for k in (0, 0, 1)
+        data.make_batch(k, [make_episode([1.0])], 0.0).index["policy"] for k in (0, 0, 1)
     )
     assert torch.equal(first, second)
     assert not torch.equal(first, other)
-
-
-def test_held_out_episodes_are_judged_under_labels_that_training_has():
-    method, asked = build("RCP-R", weights="return_to_go", label_max=0.7), []
-    epoch = epoch_of([[1.0, 2.0, -1.0], [2.0, 0.5]], [False, False], [[4, 0, 1], [2, 3, 0]])
-    label, of = method.kind.label, method.kind.commands
-    method.kind = SimpleNamespace(
-        label=label,
-        commands=lambda at, value, *rest: (asked.append(value), of(at, value, *rest))[1],
-    )
-    method.train_epoch(dataclasses.replace(epoch, held_out=epoch.episodes))
-    assert [float(label.max()) for label in asked] == [pytest.approx(0.7)] * len(asked)
-    assert len(asked[-1]) == len(epoch.episodes)
