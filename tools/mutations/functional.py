@@ -4,6 +4,26 @@ from mutations.mutation import area
 
 MUTATIONS = [
     *area(
+        "functional/upside_down.py", "methods/upside_down/test_weightings.py",
+        ("((x - x.mean()) / (x.std(correction=0) + EPSILON)).clamp(-limit, limit)", "(x - x.mean()) / (x.std(correction=0) + EPSILON)"),
+        ("((x - x.mean()) / (x.std(correction=0) + EPSILON))", "((x - x.mean()) / (x.std() + EPSILON))"),
+        ("(z / temperature).exp()", "(z * temperature).exp()"),
+        (".exp().clamp(max=max_weight)", ".exp()"),
+        ("return weight / weight.mean()", "return weight"),
+        ("weight.sum().square() / (weight.square().sum() * weight.numel())", "weight.sum().square() / weight.square().sum()"),
+        ("else label.clamp(max=limit)", "else label"),
+    ),
+    *area("functional/statistics.py", "functional/test_statistics.py", ("(count - 1) / 2", "0")),
+    *area(
+        "functional/critic.py", "methods/upside_down/test_critic.py methods/upside_down/test_updates_of_rcp.py",
+        ("return action_values(output, action)[0] - output[:, 0]", "return action_values(output, action)[0]"),
+        ("error.unsqueeze(-1) * (2 / len(error))", "error.unsqueeze(-1) / len(error)"),
+        ("action_error = value - target", "action_error = value - output[:, 0]"),
+        ("action, action.square()]", "action, action]"),
+        ("1 - (target - prediction).var(correction=0)", "1 - (target - prediction).square().mean()"),
+        (" + EPSILON**2)", ")"),
+    ),
+    *area(
         "functional/returns.py", "functional/test_returns.py functional/test_policy_gradient.py",
         ("x[..., :-stride] + decay[..., :-stride] * x[..., stride:]", "x[..., :-stride] - decay[..., :-stride] * x[..., stride:]"),
         (('\n'
@@ -63,32 +83,6 @@ MUTATIONS = [
         ("(3 + math.log(size))", "(3 - math.log(size))"),
     ),
     *area(
-        "functional/upside_down.py", "functional/test_upside_down.py",
-        ("((x - x.mean()) / (x.std(correction=0) + EPSILON)).clamp(-limit, limit)", "(x - x.mean()) / (x.std(correction=0) + EPSILON)"),
-        ("((x - x.mean()) / (x.std(correction=0) + EPSILON))", "((x - x.mean()) / (x.std() + EPSILON))"),
-        ("(z / temperature).exp()", "(z * temperature).exp()"),
-        (".exp().clamp(max=max_weight)", ".exp()"),
-        ("return weight / weight.mean()", "return weight"),
-        ("(count - 1) / 2", "0"),
-        ("weight.sum().square() / (weight.square().sum() * weight.numel())", "weight.sum().square() / weight.square().sum()"),
-        ("1 - (target - prediction).var(correction=0)", "1 - (target - prediction).square().mean()"),
-        ("share = weight / weight.sum()", "share = torch.ones_like(weight) / len(weight)"),
-        ("label[label >= level].std(correction=0)", "label.std(correction=0)"),
-        ("_target(label.max(), ", "_target(label.mean(), "),
-        (".clamp(target.low, target.high)", ""),
-        ("target.mean + spread * target.sd * noise", "target.mean + target.sd * noise"),
-        ("(command[:, :1] - reward[:, None])", "(command[:, :1] + reward[:, None])"),
-        ("/ np.float32(gamma)", "* np.float32(gamma)"),
-        ("np.float32(gamma), max(max_return, 0.0))", "np.float32(gamma), np.inf)"),
-        ("max(max_return, 0.0)", "max_return"),
-        ("label.std(correction=0)).clamp(max=max_return)", "label.std(correction=0))"),
-        ("mean = label.mean().clamp(max=max_return)", "mean = label.mean()"),
-        ("(label.mean() + label.std(correction=0))", "(label.mean() + label.std())"),
-        ("np.maximum(command[:, 1:size] - 1, 1)", "command[:, 1:] - 1"),
-        ("np.maximum(command[:, 1:size] - 1, 1)", "command[:, 1:]"),
-        ("return 1 + (uniform", "return (uniform"),
-    ),
-    *area(
         "functional/value_learning.py", "functional/test_value_learning.py",
         ("reward + discount * next_q.amax(-1)", "reward + discount * next_q.mean(-1)"),
         ("next_q.max(-1).indices", "next_q_target.max(-1).indices"),
@@ -134,14 +128,6 @@ MUTATIONS = [
         ("rate * np.arange(1, len(p) + 1) / len(p)", "rate / np.arange(len(p), 0, -1)"),
         ("2 * special.stdtr", "special.stdtr"),
     ),
-    *area(
-        "functional/upside_down.py", "methods/test_reward_conditioned.py::test_the_values_of_continuous_actions_are_quadratic_in_them "
-        "methods/test_reward_conditioned_updates.py",
-        ("return action_values(output, action)[0] - output[:, 0]", "return action_values(output, action)[0]"),
-        ("error.unsqueeze(-1) * (2 / len(error))", "error.unsqueeze(-1) / len(error)"),
-        ("action_error = value - target", "action_error = value - output[:, 0]"),
-        ("action, action.square()]", "action, action]"),
-    ),
     *area("functional/value_learning.py", "agents/test_reference_model_based.py", ("gumbel, alpha=temperature", "gumbel, alpha=1")),
     *area(
         "functional/value_learning.py", "agents/test_reference_values.py",
@@ -172,10 +158,5 @@ MUTATIONS = [
         "functional/intervals.py", "functional/test_intervals.py",
         ("student_quantile(n + m - 2)", "student_quantile(n + m - 1)"),
         ("mean, mean - below, mean + above", "mean, mean - above, mean + below"),
-    ),
-    *area(
-        "functional/upside_down.py", "functional/test_upside_down.py",
-        ("batches[batches.amax(1).argmax()]", "batches[batches.amax(1).argmin()]"),
-        (" + EPSILON**2)", ")"),
     ),
 ]  # fmt: skip

@@ -4,17 +4,11 @@ from mutations.mutation import area
 
 MUTATIONS = [
     *area(
-        "nets/command_variants.py", "methods/test_reward_conditioned.py::test_the_earlier_rcp_r_asks_for_the_best_return_of_the_newest_twenty_episodes "
-        "methods/test_reward_conditioned.py::test_the_earlier_rcp_a_asks_for_the_highest_advantage_of_a_minibatch_with_the_sd_of_that_one "
-        "methods/test_reward_conditioned.py::test_a_command_can_be_drawn_anew_at_every_step",
+        "nets/command.py", "methods/upside_down/test_rcp.py::test_the_earlier_rcp_r_asks_for_the_best_return_of_the_newest_twenty_episodes "
+        "methods/upside_down/test_rcp.py::test_the_earlier_rcp_a_asks_for_the_highest_advantage_of_a_minibatch_with_the_sd_of_that_one "
+        "methods/upside_down/test_rcp.py::test_a_command_can_be_drawn_anew_at_every_step",
         ("(asked + sd * noise[..., -1:])", "(asked + sd * noise[..., :1])"),
         (" * noise[..., -1:]).clamp(low, high)", " * noise[..., -1:])"),
-    ),
-    *area(
-        "nets/command_variants.py", "nets/test_command.py::test_a_hyper_net_by_hand nets/test_command.py::test_a_bilinear_net_by_hand",
-        ("self.embed_obs(obs).tanh()", "self.embed_obs(obs)"),
-        ("layer(x, command).relu()", "layer(x, command)"),
-        ("self.first(obs, command).tanh()", "self.first(obs, command)"),
     ),
     *area(
         "nets/command.py", "nets/test_command_policies.py",
@@ -40,11 +34,11 @@ MUTATIONS = [
         ("parameter._backward_hooks or parameter._post", "parameter._post"),
     ),
     *area(
-        "nets/layers.py", "methods/test_reward_conditioned_updates.py",
+        "nets/layers.py", "methods/upside_down/test_updates_of_rcp.py",
         ("torch._foreach_lerp_(*self._parameters, self.tau)", "torch._foreach_lerp_(*self._parameters, 1 - self.tau)"),
     ),
     *area(
-        "nets/layers.py", "methods/test_upside_down_mixed.py",
+        "nets/layers.py", "methods/upside_down/test_mixes.py",
         ("own.copy_(counted)", "pass"),
         ("module.training = False", "pass"),
         ("module.training = True", "pass"),

@@ -61,7 +61,7 @@ MUTATIONS = [
         ('derive_seed(run_seed, "rollout", epoch, i)', 'derive_seed(run_seed, "rollout", epoch)'),
         ('derive_seed(run_seed, "rollout", epoch, i)', 'derive_seed(run_seed, "rollout", 0, i)'),
         ('derive_seed(run_seed, "warm-up", i)', 'derive_seed(run_seed, "rollout", 0, i)'),
-        ("        self.absorb(epoch, episodes)\n", ""),
+        ("        self.store_episodes(epoch, episodes)\n", ""),
     ),
     *area(
         "rollouts/data_module.py", "test_lightning.py",
