@@ -585,7 +585,7 @@ def test_runs_without_own_networks_record_none(tmp_path):
         )
     content["hyper_parameters"]["networks"] = {"policy": 3}
     torch.save(content, run.path / "last.ckpt")
-    with pytest.raises(UserError, match=r"hyper_parameters\.networks: names no classes by text"):
+    with pytest.raises(UserError, match=r"hyper_parameters\.networks: a dict of 1, expected the"):
         lrl.load(run.path)
 
 
