@@ -9,8 +9,7 @@ import pytest
 import yaml
 from helpers import ROOT
 
-from experiments.docs import refreshed
-from experiments.numbers import MARKED, with_numbers
+from experiments.docs import MARKED, refreshed, with_numbers
 from lightning_rl.cli import main
 from lightning_rl.cli.tools import use
 from lightning_rl.core.catalogue import entry
@@ -110,7 +109,7 @@ def bare_numbers(text):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_measured_numbers_name_their_source(page):
     """Each is in a table that a command makes, or is followed by its source; see
-    experiments/numbers.py.
+    experiments/docs.py.
     """
     for part in measured_parts(page.read_text()):
         assert bare_numbers(part) == []

@@ -10,19 +10,37 @@ import functools
 import re
 import shlex
 from collections.abc import Mapping
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 from pydantic.dataclasses import dataclass
 
-from experiments.reproduce.seeds import seed_list
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.limits import shorten, unknown
+from lightning_rl.core.limits import SEED, SEEDS, shorten, unknown
 from lightning_rl.core.schema import STRICT
 
 TRAININGS, COMMANDS = ("train", "baseline"), ("train", "baseline", "eval", "proxies")
 CSV = r"^results/[\w./-]+\.csv$"
 Value = bool | int | float | str | list[int] | None
+
+FIRST_SEED = 100
+"""Of evidence: on seeds below, settings are chosen, so that numbers on them say too much."""
+
+
+def seed_list(text: str) -> list[int]:
+    """The seeds of ``first-last``; ValueError for those that are no evidence."""
+    match = re.fullmatch(r"(\d{1,10})-(\d{1,10})", text)
+    if match is None:
+        raise ValueError(f"seeds: '{shorten(text)}' is no range; write 100-109")
+    first, last = int(match[1]), int(match[2])
+    if first < FIRST_SEED:
+        raise ValueError(
+            f"seeds: {text} begins below {FIRST_SEED}; these are for tuning, evidence takes "
+            f"{FIRST_SEED} and up"
+        )
+    if not first <= last <= min(SEED, first + SEEDS - 1):
+        raise ValueError(f"seeds: {text} is not a range of 1 to {SEEDS} seeds up to {SEED:,}")
+    return list(range(first, last + 1))
 
 
 Words = Annotated[str, Field(min_length=1)]
@@ -50,11 +68,9 @@ class Differences:
     @property
     def text(self) -> str:
         """One line of what differs."""
-        found = {name: words for name, words in dataclasses.asdict(self).items() if words != "none"}
-        return (
-            "; ".join(f"{name}: {words}" for name, words in found.items())
-            or "nothing that is known"
-        )
+        every = dataclasses.asdict(self).items()
+        found = [f"{name}: {words}" for name, words in every if words != "none"]
+        return "; ".join(found) or "nothing that is known"
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
@@ -160,14 +176,11 @@ class Read:
     @property
     def text(self) -> str:
         """What says which number is read: without what is kept beside it, and without defaults."""
-        default = {
-            field.name: field.default
-            for field in dataclasses.fields(self)
-            if field.name not in ("keep", "rows", "where")
-        }
-        values = {
-            name: getattr(self, name) for name in default if getattr(self, name) != default[name]
-        }
+        values: dict[str, Any] = {}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.name not in ("keep", "rows", "where") and value != field.default:
+                values[field.name] = value
         return "; ".join(f"{name}: {value}" for name, value in {**values, **self.where}.items())
 
 
@@ -258,6 +271,16 @@ class Claim:
         return self.curves_csv or self.csv
 
     @property
+    def on_gpu(self) -> bool:
+        """Whether its trainings ask for a GPU."""
+        return any("--accelerator gpu" in command for command in self.commands)
+
+    @property
+    def of_baseline(self) -> bool:
+        """Whether it is of Stable-Baselines3's agents."""
+        return any(command.startswith("baseline ") for command in self.commands)
+
+    @property
     def curves_of(self) -> tuple[str, Mapping[str, Value], str, list[str]]:
         """What the curves are of: the first command, its budget, the seeds, the scalars."""
         return self.commands[0], self.budget, self.seeds, self.curves
@@ -277,9 +300,8 @@ class Claim:
             raise ValueError(f"curves lacks read.tag, '{self.read.tag}'; add it")
         if self.curves and self.read.rows:
             raise ValueError("csv has room for curves or for rows of the report; leave one out")
-        if (self.curves or self.read.rows or self.read.tag) and self.commands[0].split()[
-            0
-        ] not in TRAININGS:
+        trained = self.commands[0].split()[0] in TRAININGS
+        if (self.curves or self.read.rows or self.read.tag) and not trained:
             raise ValueError("curves and rows are of a training, and no command is one")
         return self
 
@@ -330,8 +352,7 @@ class Manifest:
             if claim.curves_csv is not None and claim.curves_csv not in same:
                 raise ValueError(
                     f"claim '{name}', key 'curves_csv': '{claim.curves_csv}' is of no claim with "
-                    "the same first training, "
-                    "budget, seeds and curves; leave it out"
+                    "the same first training, budget, seeds and curves; leave it out"
                 )
             if claim.goal and claim.goal.above and claim.goal.above not in self.claims:
                 raise ValueError(
@@ -342,20 +363,17 @@ class Manifest:
 
     @functools.cached_property
     def shared_trainings(self) -> dict[str, str]:
-        """Of each claim whose trainings, seeds among them, are those of one above it: that one's
-        name.
-        """
+        """Of each claim whose trainings are those of one above it: that one's name."""
         owners: dict[str, list[str]] = {}
         found: dict[str, str] = {}
         for name, claim in self.claims.items():
             trainings = [command for command in claim.commands if command.split()[0] in TRAININGS]
             same = owners.setdefault(repr((trainings, claim.budget)), [])
             seeds = set(seed_list(claim.seeds))
-            owner = next(
-                (other for other in same if seeds <= set(seed_list(self.claims[other].seeds))), None
-            )
+            for other in same if trainings else ():
+                if seeds <= set(seed_list(self.claims[other].seeds)):
+                    found.setdefault(name, other)
             same.append(name)
-            found |= {name: owner} if trainings and owner else {}
         return found
 
     def chosen(self, names: list[str]) -> dict[str, Claim]:

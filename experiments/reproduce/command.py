@@ -1,11 +1,10 @@
-"""What ``lightning-rl reproduce`` does: what is missing is run, here, in processes or on a
-cluster; then the ledger is built.
-"""
+"""``lightning-rl reproduce``: what is missing is run, then the ledger is built."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib.util
 import multiprocessing
 import os
 import shlex
@@ -16,16 +15,15 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
+from typing import Any
 
 from experiments.reproduce import store
 from experiments.reproduce.checkout import MANIFEST, PAGE, ROOT, commit_of, require_clean
-from experiments.reproduce.claims import Claim, Manifest
+from experiments.reproduce.claims import Claim, Manifest, seed_list
 from experiments.reproduce.entries import NONE, goal_text, measured_text, read_entries, verdict
 from experiments.reproduce.ledger import ledger
 from experiments.reproduce.manifest import load_claims
-from experiments.reproduce.needs import lacking
 from experiments.reproduce.runs import Job, Main, Outcome, run_job, steps_of
-from experiments.reproduce.seeds import seed_list
 from experiments.reproduce.verify import verify
 from lightning_rl.cli.tools import call_experiment
 from lightning_rl.core.errors import UserError
@@ -62,11 +60,9 @@ def reproduce(arguments: Namespace, main: Main, root: Path = ROOT) -> None:
     manifest = load_claims(root / MANIFEST)
     chosen = manifest.chosen(arguments.ids)
     if arguments.ids and (arguments.verify or arguments.ledger or arguments.figures):
-        reason = (
-            "--verify names its claim"
-            if arguments.verify
-            else "--ledger and --figures are of all claims"
-        )
+        reason = "--ledger and --figures are of all claims"
+        if arguments.verify:
+            reason = "--verify names its claim"
         raise UserError(f"'{arguments.ids[0]}': {reason}; leave it out")
     if arguments.list:
         show_list(manifest, chosen, root)
@@ -88,8 +84,9 @@ def reproduce(arguments: Namespace, main: Main, root: Path = ROOT) -> None:
 
 
 def possible(jobs: Sequence[Job], arguments: Namespace) -> list[Job]:
-    """Those that this machine, or a cluster, can run; names the others' claims, a UserError
-    where they were asked for by name.
+    """Those that this machine, or a cluster, can run; UserError if others were asked for by name.
+
+    The claims of others that were not are printed.
     """
     if arguments.executor == "ray":
         return list(jobs)  # other machines may have what this one lacks
@@ -102,6 +99,20 @@ def possible(jobs: Sequence[Job], arguments: Namespace) -> list[Job]:
     return [job for job in jobs if job.name not in lacks]
 
 
+def lacking(claim: Claim, smoke: bool = False) -> str:
+    """What this machine lacks for the claim, or empty; in a smoke nothing is on a GPU."""
+    if claim.of_baseline and importlib.util.find_spec("stable_baselines3") is None:
+        return "Stable-Baselines3 (pip install 'lightning_rl[baselines]')"
+    compiled = any("kernels=numba" in command for command in claim.commands)
+    if compiled and importlib.util.find_spec("numba") is None:
+        return "numba (pip install 'lightning_rl[fast]')"
+    if claim.on_gpu and not smoke:
+        import torch
+
+        return "" if torch.cuda.is_available() else "a GPU"
+    return ""
+
+
 def missing(chosen: dict[str, Claim], root: Path, main: Main) -> list[Job]:
     """The seeds that the CSVs lack."""
     commit = commit_of(root)
@@ -109,18 +120,14 @@ def missing(chosen: dict[str, Claim], root: Path, main: Main) -> list[Job]:
     jobs = []
     for name, claim in chosen.items():
         done = {row["seed"] for row in store.read_runs(root, claim)}
-        jobs += [
-            Job(name, claim, seed, commit, logdir, main, root)
-            for seed in seed_list(claim.seeds)
-            if str(seed) not in done
-        ]
+        for seed in seed_list(claim.seeds):
+            if str(seed) not in done:
+                jobs.append(Job(name, claim, seed, commit, logdir, main, root))
     return jobs
 
 
 def announce(jobs: Sequence[Job], manifest: Manifest) -> None:
-    """Says what is about to be run, and which trainings of other claims have to be run again for
-    it.
-    """
+    """Says what is about to be run, and which trainings of other claims it needs again."""
     claims = {job.name: job.claim for job in jobs}
     running = {(job.name, job.seed) for job in jobs}
     hours = sum(job.claim.cpu_hours / len(seed_list(job.claim.seeds)) for job in jobs)
@@ -130,10 +137,9 @@ def announce(jobs: Sequence[Job], manifest: Manifest) -> None:
         owner = manifest.shared_trainings.get(job.name)
         if owner is None or (owner, job.seed) in running:
             continue
-        if not all(
-            step.run.exists() for step in steps_of(job, job.claim.budget) if step.run is not None
-        ):
-            again.setdefault(owner, set()).add(job.seed)
+        for step in steps_of(job, job.claim.budget):
+            if step.run is not None and not step.run.exists():
+                again.setdefault(owner, set()).add(job.seed)
     for owner, seeds in again.items():
         training = manifest.claims[owner]
         hours = training.cpu_hours / len(seed_list(training.seeds)) * len(seeds)
@@ -144,11 +150,10 @@ def announce(jobs: Sequence[Job], manifest: Manifest) -> None:
 def smoke(arguments: Namespace, manifest: Manifest, chosen: dict[str, Claim], main: Main) -> None:
     """One seed of each claim with a tiny budget, and the ledger of it, in a folder of its own."""
     place = Path(tempfile.mkdtemp(prefix="lightning-rl-smoke-"))
-    first = {name: seed_list(claim.seeds)[0] for name, claim in chosen.items()}
-    jobs = [
-        Job(name, claim, first[name], "smoke", place / "exp_dir", main, None, smoke=True)
-        for name, claim in chosen.items()
-    ]
+    jobs = []
+    for name, claim in chosen.items():
+        seed = seed_list(claim.seeds)[0]
+        jobs.append(Job(name, claim, seed, "smoke", place / "exp_dir", main, None, smoke=True))
     _run_all(possible(jobs, arguments), arguments, place)
     write_text(place / PAGE, ledger(manifest, place, "smoke"))
     shutil.rmtree(place / "exp_dir")
@@ -162,9 +167,7 @@ def build(manifest: Manifest, root: Path) -> None:
 
 
 def draw(manifest: Manifest, root: Path, main: Main) -> None:
-    """Draws the pictures of the manifest. Their numbers are in the CSVs beside them, and SVGs
-    are made by the same commands.
-    """
+    """Draws the pictures of the manifest, whose numbers are in the CSVs beside them."""
     for path, words in manifest.figures.items():
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(root):
             name, *rest = shlex.split(words)
@@ -189,9 +192,7 @@ def show_list(manifest: Manifest, chosen: dict[str, Claim], root: Path) -> None:
 
 
 def _run_all(jobs: Sequence[Job], arguments: Namespace, root: Path) -> None:
-    """Runs the jobs and stores each as soon as it is done; UserError at the end where some
-    failed.
-    """
+    """Runs the jobs and stores each as soon as it is done; UserError at the end if any failed."""
     failed: list[str] = []
     with _executor(arguments, len(jobs)) as run:
         for count, outcome in enumerate(run(jobs), 1):
@@ -213,9 +214,7 @@ Run = Callable[[Sequence[Job]], Iterator[Outcome]]
 
 @contextlib.contextmanager
 def _executor(arguments: Namespace, count: int) -> Iterator[Run]:
-    """How jobs are run: one after another here, in processes, or on a Ray cluster; outcomes as
-    they come.
-    """
+    """How jobs are run: here, in processes, or on a Ray cluster; outcomes as they come."""
     if arguments.executor == "ray" and count:
         with _on_ray(arguments.ray_address) as run:
             yield run
@@ -228,8 +227,9 @@ def _executor(arguments: Namespace, count: int) -> Iterator[Run]:
 
 @contextlib.contextmanager
 def _in_processes(processes: int, tasks_each: int | None) -> Iterator[Run]:
-    """tasks_each: a process is left after so many, so that a long run meets nothing that another
-    one has left behind.
+    """Processes that run jobs.
+
+    tasks_each: a process ends after so many, so that no run meets what another has left behind.
     """
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(
@@ -242,10 +242,9 @@ def _in_processes(processes: int, tasks_each: int | None) -> Iterator[Run]:
 
         def run(jobs: Sequence[Job]) -> Iterator[Outcome]:
             try:
-                yield from (
-                    done.result()
-                    for done in as_completed([pool.submit(run_job, job) for job in jobs])
-                )
+                waiting = [pool.submit(run_job, job) for job in jobs]
+                for done in as_completed(waiting):
+                    yield done.result()
             except BrokenProcessPool as error:
                 raise UserError(
                     "a process died (out of memory?); lower --jobs: the same command goes on"
@@ -261,9 +260,7 @@ def _in_processes(processes: int, tasks_each: int | None) -> Iterator[Run]:
 
 
 def begin_process() -> None:
-    """A process of its own: one that began with another epoch finishes it where this program is
-    killed.
-    """
+    """Of a process of its own; where this program is killed, it finishes the epoch it is in."""
     os.environ["TTY_COMPATIBLE"] = "0"  # lines instead of progress bars
     leave_with_parent(finish_epoch)
 
@@ -281,9 +278,9 @@ def _on_ray(address: str | None) -> Iterator[Run]:
     task = ray.remote(num_cpus=1, max_retries=-1)(run_job)
 
     def run(jobs: Sequence[Job]) -> Iterator[Outcome]:
-        waiting = [
-            task.remote(dataclasses.replace(job, logdir=job.logdir.resolve())) for job in jobs
-        ]
+        waiting: list[Any] = []
+        for job in jobs:
+            waiting.append(task.remote(dataclasses.replace(job, logdir=job.logdir.resolve())))
         while waiting:
             (done, *_), waiting = ray.wait(waiting)
             yield ray.get(done)

@@ -4,28 +4,39 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from experiments.reproduce.checkout import MANIFEST
-from experiments.reproduce.claims import Claim, Goal, Manifest
+from experiments.reproduce.claims import Claim, Goal, Manifest, seed_list
 from experiments.reproduce.manifest import load_claims
-from experiments.reproduce.seeds import seed_list
-from experiments.reproduce.store import number, read_runs, runs_path
-from experiments.reproduce.sweeps import read_sweeps
+from experiments.reproduce.reading import statistic
+from experiments.reproduce.store import (
+    Row,
+    kept_path,
+    number,
+    read_curves,
+    read_kept_rows,
+    read_runs,
+    runs_path,
+)
 from lightning_rl.core.errors import UserError
 from lightning_rl.functional.intervals import difference_interval, mean_interval
+from lightning_rl.functional.statistics import sampling_floor
 from lightning_rl.lab.tables import interval
 
 MET, NOT_MET, SOME, NONE, REPORTED = "met", "not met", "some seeds", "not run yet", "reported"
+_DIGITS = 1e-3  # numbers are kept in four digits and more
 
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A claim and the seeds that are measured: in their order values, bests, CPU-hours and commits;
-    each machine once.
+    """A claim and its measured seeds: values, bests, CPU-hours and commits are in their order.
 
-    beside: what is to be known beside the value.
+    machines: each once; beside: what is to be known beside the value.
     """
 
     name: str
@@ -42,17 +53,70 @@ class Entry:
         return len(seed_list(self.claim.seeds))
 
 
+@dataclasses.dataclass(frozen=True)
+class Sweeps:
+    """Beside an error of obedience: what chance alone would leave of it, and the worst command.
+
+    floor: what chance leaves, in the unit of the claim; seed, asked, obtained: of the command that
+    was missed by most, and its two returns.
+    """
+
+    floor: float
+    seed: float
+    asked: float
+    obtained: float
+
+    @property
+    def error(self) -> float:
+        """How far the worst is off."""
+        return abs(self.obtained - self.asked)
+
+    @property
+    def text(self) -> str:
+        """For a cell of a table."""
+        digits = 1 if self.floor >= 10 else 2
+        return (
+            f"chance alone: {self.floor:,.{digits}f}; worst: seed {self.seed:.0f} asked for "
+            f"{self.asked:,.1f} obtains {self.obtained:,.1f}"
+        )
+
+
+def read_sweeps(root: Path, claim: Claim) -> Sweeps | None:
+    """What the rows of the sweeps of all seeds say, of claims that keep them."""
+    if "obtained_sd" not in claim.read.rows:
+        return None
+    path = root / claim.curves_file
+    names = ("seed", "commanded", "obtained_mean", "obtained_sd", "episodes")
+    by_seed: dict[float, list[list[float]]] = {}
+    for row in read_curves(root, claim):
+        seed, *numbers = (number(row, name, path) for name in names)
+        by_seed.setdefault(seed, []).append(numbers)
+    if not by_seed:
+        return None
+    floors, missed = [], []
+    for seed, rows in by_seed.items():
+        commands, returns, sd, episodes = zip(*rows, strict=True)
+        unit = max(commands) - min(commands) if claim.read.key == "error_share" else 1.0
+        floors.append(sampling_floor(sd, episodes) / unit)
+        for asked, obtained in zip(commands, returns, strict=True):
+            missed.append((abs(obtained - asked), seed, asked, obtained))
+    return Sweeps(statistics.fmean(floors), *max(missed)[1:])
+
+
 def read_entry(name: str, claim: Claim, root: Path) -> Entry:
     """A claim with what is measured of it."""
-    rows, path = read_runs(root, claim), runs_path(root, claim)
-    values, bests, hours = (
-        [number(row, column, path) for row in rows] for column in ("value", "best", "cpu_hours")
-    )
-    machines = list(dict.fromkeys(row["machine"] for row in rows))
+    rows = read_runs(root, claim)
+    path = runs_path(root, claim)
     sweeps = read_sweeps(root, claim)
-    beside = sweeps.text if sweeps else ""
     return Entry(
-        name, claim, values, bests, hours, [row["commit"] for row in rows], machines, beside
+        name,
+        claim,
+        values=[number(row, "value", path) for row in rows],
+        bests=[number(row, "best", path) for row in rows],
+        hours=[number(row, "cpu_hours", path) for row in rows],
+        commits=[row["commit"] for row in rows],
+        machines=list(dict.fromkeys(row["machine"] for row in rows)),
+        beside=sweeps.text if sweeps else "",
     )
 
 
@@ -62,41 +126,37 @@ def read_entries(manifest: Manifest, root: Path) -> dict[str, Entry]:
 
 
 def verdict(entry: Entry, entries: Mapping[str, Entry]) -> str:
-    """Met or not, once all seeds are there, or so many have failed that the others cannot save
-    it.
-    """
+    """Met or not, once all seeds are there, or the others cannot save it any more."""
     goal, measured = entry.claim.goal, len(entry.values)
     if not measured:
         return NONE
-    failed = (
-        0 if goal is None else sum(not reaches(goal, value, goal.every) for value in entry.values)
-    )
-    lost = goal is not None and failed > entry.asked - (goal.seeds or entry.asked)
+    if goal is None:
+        return SOME if measured < entry.asked else REPORTED
+    failed = sum(not reaches(goal, value, goal.every) for value in entry.values)
+    lost = failed > entry.asked - (goal.seeds or entry.asked)
     if measured < entry.asked:
         return NOT_MET if lost else SOME
-    if goal is None:
-        return REPORTED
-    met = [not lost, reaches(goal, sum(entry.values) / measured, goal.mean)]
+    met = not lost and reaches(goal, sum(entry.values) / measured, goal.mean)
     if goal.above is not None:
         other = entries[goal.above]
         if len(other.values) < other.asked:
             return SOME
-        met.append(bool(difference_interval(entry.values, other.values)[1] > 0))
-    return MET if all(met) else NOT_MET
+        met = met and bool(difference_interval(entry.values, other.values)[1] > 0)
+    return MET if met else NOT_MET
 
 
 def verdict_text(entry: Entry, word: str) -> str:
-    """A verdict for a page; says where seeds are missing, or the interval of a mean that is met
-    reaches beyond the goal.
-    """
-    goal = entry.claim.goal
-    if word == NOT_MET and len(entry.values) < entry.asked:
+    """A verdict for a page; says what it lacks in seeds or in certainty."""
+    if word not in (MET, NOT_MET):
+        return word
+    if len(entry.values) < entry.asked:
         return f"**{word}** ({len(entry.values)} of {entry.asked} seeds)"
-    if word != MET or goal is None or goal.mean is None:
-        return f"**{word}**" if word in (MET, NOT_MET) else word
-    _, low, high = map(float, mean_interval(entry.values))
-    sure = reaches(goal, high if goal.lower else low, goal.mean)
-    return f"**{word}**" if sure else f"**{word}** (interval includes the goal)"
+    goal = entry.claim.goal
+    if word == MET and goal is not None and goal.mean is not None:
+        _, low, high = map(float, mean_interval(entry.values))
+        if not reaches(goal, high if goal.lower else low, goal.mean):
+            return f"**{word}** (interval includes the goal)"
+    return f"**{word}**"
 
 
 def reaches(goal: Goal, value: float, limit: float | None) -> bool:
@@ -109,72 +169,95 @@ def goal_text(goal: Goal | None) -> str:
     if goal is None:
         return "–"
     sign = "≤" if goal.lower else "≥"
-    which = "every seed" if goal.seeds is None else f"{goal.seeds} seeds"
-    parts = [
-        f"mean {sign} {goal.mean:g}" if goal.mean is not None else "",
-        f"{which} {sign} {goal.every:g}" if goal.every is not None else "",
-        f"above {goal.above}" if goal.above is not None else "",
-    ]
-    return ", ".join(part for part in parts if part)
+    parts = []
+    if goal.mean is not None:
+        parts.append(f"mean {sign} {goal.mean:g}")
+    if goal.every is not None:
+        which = "every seed" if goal.seeds is None else f"{goal.seeds} seeds"
+        parts.append(f"{which} {sign} {goal.every:g}")
+    if goal.above is not None:
+        parts.append(f"above {goal.above}")
+    return ", ".join(parts)
 
 
 def measured_text(entry: Entry) -> str:
     """The mean and its interval; how many seeds never got there, where values are infinite."""
-    finite = [value for value in entry.values if math.isfinite(value)]
     if not entry.values:
         return ""
-    if len(finite) < len(entry.values):
-        reached = (
-            f", the others at {', '.join(f'{value:,.6g}' for value in finite)}" if finite else ""
-        )
-        return (
-            f"not reached by {len(entry.values) - len(finite)} of {len(entry.values)} "
-            f"seeds{reached}"
-        )
+    finite = [value for value in entry.values if math.isfinite(value)]
+    never = len(entry.values) - len(finite)
+    if never:
+        text = f"not reached by {never} of {len(entry.values)} seeds"
+        if finite:
+            text += f", the others at {', '.join(f'{value:,.6g}' for value in finite)}"
+        return text
     mean, low, high = map(float, mean_interval(finite))
     return interval(mean, low, high, ",.1f" if abs(mean) >= 10 else ".2f")
 
 
 def value_of_claim(name: str, what: str) -> float:
-    """A number of a claim: published, or measured: the mean, the ends of its interval, the least,
-    the highest, how many seeds.
-
-    Of an error of obedience also its floor, and the error of the worst command, its seed, and what
-    it asked for and obtained.
-    """
+    """A number of a claim, or of the worst command of an error of obedience, as ``docs`` says."""
     claim = load_claims(MANIFEST).chosen([name])[name]
-    if what == "published" and claim.published is not None and claim.published.value is not None:
-        return claim.published.value
-    if (
-        what in ("floor", "error", "seed", "asked", "obtained")
-        and (sweeps := read_sweeps(Path(), claim)) is not None
-    ):
-        return float(getattr(sweeps, what))
+    numbers: dict[str, float] = {}
+    if claim.published is not None and claim.published.value is not None:
+        numbers["published"] = claim.published.value
+    if (sweeps := read_sweeps(Path(), claim)) is not None:
+        numbers |= {**dataclasses.asdict(sweeps), "error": sweeps.error}
     values = read_entry(name, claim, Path()).values
-    if not values or what not in ("mean", "low", "high", "min", "max", "seeds"):
+    if values:
+        mean, low, high = map(float, mean_interval(values))
+        numbers |= {"mean": mean, "low": low, "high": high}
+        numbers |= {"min": min(values), "max": max(values), "seeds": float(len(values))}
+    if what not in numbers:
         raise UserError(f"claim '{name}' has no '{what}' to be printed; it may not be measured yet")
-    mean, low, high = map(float, mean_interval(values))
-    return {
-        "mean": mean,
-        "low": low,
-        "high": high,
-        "min": min(values),
-        "max": max(values),
-        "seeds": float(len(values)),
-    }[what]
+    return numbers[what]
 
 
 def difference_of_claims(name: str, less: str, what: str) -> float:
-    """The mean of a claim less that of another, or an end of the interval of this difference,
-    Welch's.
-    """
+    """The mean of a claim less that of another, or an end of Welch's interval of it."""
     claims = load_claims(MANIFEST).chosen([name, less])
-    values, others = (read_entry(each, claims[each], Path()).values for each in (name, less))
+    values = read_entry(name, claims[name], Path()).values
+    others = read_entry(less, claims[less], Path()).values
     if not values or not others or what not in ("mean", "low", "high"):
         raise UserError(
             f"claim '{name}' less '{less}' has no '{what}' to be printed; one may not be measured "
             "yet"
         )
-    return dict(
-        zip(("mean", "low", "high"), map(float, difference_interval(values, others)), strict=True)
-    )[what]
+    mean, low, high = map(float, difference_interval(values, others))
+    return {"mean": mean, "low": low, "high": high}[what]
+
+
+def lost_seeds(root: Path, claim: Claim) -> list[str]:
+    """The seeds of which what is kept gives another value than was read from the run.
+
+    Curves and means that are kept are thinned, so not all values can be computed again.
+    """
+    if claim.read.tag is None and claim.read.keep is None:
+        return []
+    kept = read_curves(root, claim) if claim.read.tag else read_kept_rows(root, claim)
+    path = kept_path(root, claim) or root / claim.curves_file
+    by_seed: dict[str, list[Row]] = {}
+    for row in kept:
+        if all(row.get(name, wanted) == wanted for name, wanted in claim.read.where.items()):
+            by_seed.setdefault(row["seed"], []).append(row)
+    lost = []
+    for run in read_runs(root, claim):
+        value = _value_again(claim, by_seed.get(run["seed"], []), path)
+        if not math.isclose(value, number(run, "value", path), rel_tol=_DIGITS):
+            lost.append(run["seed"])
+    return lost
+
+
+def _value_again(claim: Claim, rows: Sequence[Row], path: Path) -> float:
+    """What is read, of the rows of one seed."""
+    read = claim.read
+    if read.keep == "agents":
+        return statistics.fmean(number(row, "return_mean", path) for row in rows)
+    if read.keep == "means":
+        (row,) = rows
+        curve = np.array([float(cell) for cell in row["returns"].split()])
+        every = number(row, "every", path)
+    else:
+        curve = np.array([number(row, str(read.tag), path) for row in rows])
+        every = 1.0
+    return statistic(read, every * np.arange(1, len(curve) + 1), curve)

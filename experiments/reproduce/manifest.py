@@ -38,18 +38,11 @@ def load_claims(path: Path) -> Manifest:
 
 @functools.lru_cache(maxsize=1)  # a page asks for hundreds of numbers, one by one
 def _manifest(text: str, path: Path) -> Manifest:
-    raw = parse_yaml(
-        text, f"'{path}'", trusted=True
-    )  # keys that begin with _ hold what others repeat
-    raw = (
-        {key: value for key, value in raw.items() if not str(key).startswith("_")}
-        if isinstance(raw, dict)
-        else raw
-    )
-    try:
-        return TypeAdapter(Manifest).validate_json(
-            json.dumps(raw, default=str)
-        )  # JSON's mappings may become dataclasses
+    raw = parse_yaml(text, f"'{path}'", trusted=True)
+    if isinstance(raw, dict):  # keys that begin with _ hold what others repeat
+        raw = {key: value for key, value in raw.items() if not str(key).startswith("_")}
+    try:  # as JSON, whose mappings may become dataclasses
+        return TypeAdapter(Manifest).validate_json(json.dumps(raw, default=str))
     except ValidationError as error:
         raise UserError(f"'{path}'{_complaint(error)}") from error
 
@@ -65,9 +58,7 @@ _SECTIONS: dict[str, type] = {"claims": Claim, "elsewhere": Elsewhere, "earlier"
 
 
 def _complaint(error: ValidationError) -> str:
-    """The first mistake: claim, key, and what is wrong with it. A misspelt key comes before the
-    one that is missing then.
-    """
+    """The first mistake: claim, key, what is wrong; a misspelt key before the one it leaves out."""
     first = min(error.errors(), key=lambda each: each["type"] != "unexpected_keyword_argument")
     loc = [str(part) for part in first["loc"]]
     message = first["msg"].removeprefix("Value error, ")

@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from experiments.numbers import matching_rows
 from experiments.reproduce.claims import Read
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import read_text
-from lightning_rl.core.limits import shown
+from lightning_rl.core.limits import TABLE_BYTES, shown
 from lightning_rl.core.yaml_files import read_yaml
-from lightning_rl.lab.tables import IDENTITY
+from lightning_rl.lab.tables import IDENTITY, csv_rows
 
 _KINDS = ("trained_on", "agent", "protocol")
 """Columns of a table that say what its rows are of. The mean over several kinds is a number of
@@ -62,6 +61,12 @@ def statistic(read: Read, x: np.ndarray[Any, Any], values: np.ndarray[Any, Any])
         return float(x[reached[0]]) if reached.size else float("inf")
     window = values[-read.last :]
     return float((window >= read.threshold).mean() if read.statistic == "above" else window.mean())
+
+
+def matching_rows(path: Path, where: Mapping[str, str]) -> list[dict[str, str]]:
+    """The rows of a CSV whose columns have these values."""
+    rows = csv_rows(read_text(path, "CSV", TABLE_BYTES))
+    return [row for row in rows if all(row.get(name) == value for name, value in where.items())]
 
 
 def _of_report(path: Path, key: str) -> float:

@@ -1,4 +1,4 @@
-"""One seed of a claim: its commands are run; reading.py reads what counts."""
+"""One seed of a claim: its commands are run, and what counts is read from what they leave."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import hashlib
 import itertools
 import json
 import platform
+import re
 import shlex
 import time
 import traceback
@@ -18,8 +19,7 @@ from typing import Any
 from filelock import FileLock
 
 from experiments.reproduce.checkout import require_commit
-from experiments.reproduce.claims import TRAININGS, Claim, Value
-from experiments.reproduce.needs import of_baseline, on_gpu
+from experiments.reproduce.claims import TRAININGS, Claim, Value, seed_list
 from experiments.reproduce.reading import (
     identity,
     read_curve,
@@ -27,7 +27,6 @@ from experiments.reproduce.reading import (
     read_rows,
     read_value,
 )
-from experiments.reproduce.seeds import seed_list
 from lightning_rl.core.catalogue import BASELINE, entry
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import make_folder
@@ -72,8 +71,8 @@ class Job:
 class Outcome:
     """What became of a job.
 
-    about: a row of the claim's runs; curve: rows of its CSV; failure: one line, else empty; kept:
-    rows of its agents or of their mean curves.
+    about: a row of the claim's runs; curve: rows of its CSV; failure: one line, or empty;
+    kept: rows of its agents or of their mean curves.
     """
 
     job: Job
@@ -109,13 +108,10 @@ def shown_command(claim: Claim, seed: int | str = "N") -> str:
     budget = [f"--set {key}={_yaml(value)}" for key, value in claim.budget.items()]
     lines = []
     for command in claim.commands:
-        words = command.replace("{seed}", str(seed))
-        training = (
-            [f"--seed {_first_seed(claim, command, seed)}", *budget]
-            if words.split()[0] in TRAININGS
-            else []
-        )
-        lines.append(" ".join(["lightning-rl", words, *training]))
+        words = ["lightning-rl", command.replace("{seed}", str(seed))]
+        if command.split()[0] in TRAININGS:
+            words += [f"--seed {_first_seed(claim, command, seed)}", *budget]
+        lines.append(" ".join(words))
     return " && ".join(lines)
 
 
@@ -136,27 +132,24 @@ def steps_of(job: Job, budget: Mapping[str, Value]) -> list[Step]:
         words = [_filled(word, job, run) for word in shlex.split(command)]
         if words[0] in TRAININGS:
             first = _first_seed(job.claim, command, job.seed)
-            words += [
-                "--seed",
-                str(first),
-                *(["--num_workers", "0"] if words[0] == "train" else []),
-                "--resume",
-            ]
-            words += ["--accelerator", "cpu"] if job.smoke and "--accelerator" in words else []
-            words += [
-                word for key, value in budget.items() for word in ("--set", f"{key}={_yaml(value)}")
-            ]
-            place = hashlib.sha256(
-                shlex.join(words).replace(str(job.logdir), "").encode()
-            ).hexdigest()[:12]
+            words += ["--seed", str(first)]
+            if words[0] == "train":
+                words += ["--num_workers", "0"]
+            words.append("--resume")
+            if job.smoke and "--accelerator" in words:
+                words += ["--accelerator", "cpu"]
+            for key, value in budget.items():
+                words += ["--set", f"{key}={_yaml(value)}"]
+            place = _short_hash(shlex.join(words).replace(str(job.logdir), ""))
             words += ["--logdir", str(job.logdir), "--exp_name", place]
             run = _run_dir(words, job.seed)
             found.append(Step(words, run.parent, first, run))
             continue
-        words += shlex.split(job.claim.smoke_flags) if job.smoke else []
+        if job.smoke:
+            words += shlex.split(job.claim.smoke_flags)
         if words[0] == "eval":
             words += ["--num_workers", "0"]
-            name = hashlib.sha256(shlex.join(words[2:]).encode()).hexdigest()[:12]
+            name = _short_hash(shlex.join(words[2:]))
             found.append(Step(words, run.parent, job.seed, done=run / f".{name}.done"))
         else:
             found.append(Step(words, job.folder, job.seed))
@@ -164,11 +157,13 @@ def steps_of(job: Job, budget: Mapping[str, Value]) -> list[Step]:
 
 
 def _filled(word: str, job: Job, run: Path) -> str:
-    return (
-        word.replace("{seed}", str(job.seed))
-        .replace("{run}", str(run))
-        .replace("{folder}", str(job.folder))
-    )
+    for name, value in (("seed", job.seed), ("run", run), ("folder", job.folder)):
+        word = word.replace(f"{{{name}}}", str(value))
+    return word
+
+
+def _short_hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def _yaml(value: Value) -> str:
@@ -190,25 +185,24 @@ def run_job(job: Job) -> Outcome:
     An error of ours, there or while its results are read, is a failed run as well, its traceback in
     the log: the others go on.
     """
-    started, fresh = time.process_time(), not job.folder.exists()
+    started = time.process_time()
+    fresh = not job.folder.exists()
     make_folder(job.folder)
     steps = steps_of(job, budget_of(job.claim, job.smoke))
     try:
         with _logged(job.folder):
             for step in steps:
                 _run_step(job, step)
-            if (
-                job.root is not None and (job.root / ".git").exists()
-            ):  # another machine has the package alone
+            # another machine has the code alone
+            if job.root is not None and (job.root / ".git").exists():
                 require_commit(job.root, job.commit)
             runs = [step.run for step in steps if step.run is not None]
             with _explained(job.folder):
                 value, best = read_value(job.claim.read, runs, job.folder)
-                curve = (
-                    read_curve(job.claim.curves, runs[0])
-                    if job.claim.curves
-                    else read_rows(job.claim.read, runs)
-                )
+                if job.claim.curves:
+                    curve = read_curve(job.claim.curves, runs[0])
+                else:
+                    curve = read_rows(job.claim.read, runs)
                 kept = read_kept(job.claim.read, job.folder, job.seed)
     except UserError as error:
         return Outcome(job, {}, [], f"{job.about}: {error}")
@@ -254,9 +248,7 @@ def _explained(folder: Path) -> Iterator[None]:
 
 
 def _run_step(job: Job, step: Step) -> None:
-    """Runs a command, unless it is done; one that another claim has in common waits until it is
-    done.
-    """
+    """Runs a command, unless it is done or as soon as the same one of another claim is."""
     make_folder(step.place)
     with FileLock(step.place / f".{step.first}.lock"):
         if step.done is not None and step.done.exists():
@@ -282,27 +274,24 @@ def config_hash(runs: Sequence[Path], job: Job) -> str:
     for run in runs:
         text = text.replace(str(run), "")
     text = text.replace(str(job.logdir), "")
-    return hashlib.sha256(text.encode()).hexdigest()[:12] if runs else ""
+    return _short_hash(text) if runs else ""
 
 
 def machine(claim: Claim) -> str:
-    """The processor, which of its instructions torch uses, as other ones round differently, and
-    the GPU of claims on one.
+    """The processor, which of its instructions torch uses, and the GPU of claims on one.
+
+    Other instructions round in another way.
     """
     import torch
 
     processor = f"{platform.machine()} {platform.system()}"
     with contextlib.suppress(OSError):
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        processor = next(
-            (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
-            processor,
-        )
-    gpu = on_gpu(claim) and torch.cuda.is_available()
-    return (
-        f"{processor}, "
-        f"{torch.backends.cpu.get_cpu_capability()}{f', {torch.cuda.get_device_name()}' if gpu else ''}"  # noqa: E501
-    )
+        found = re.search(r"^model name.*?:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        processor = found[1].strip() if found else processor
+    parts = [processor, torch.backends.cpu.get_cpu_capability()]
+    if claim.on_gpu and torch.cuda.is_available():
+        parts.append(torch.cuda.get_device_name())
+    return ", ".join(parts)
 
 
 def versions(claim: Claim) -> str:
@@ -310,20 +299,18 @@ def versions(claim: Claim) -> str:
     from importlib import metadata
 
     packages = ["torch", "numpy", "pytorch-lightning", "gymnasium", "mujoco", "scipy"]
-    packages += ["stable-baselines3"] if of_baseline(claim) else []
-    return " ".join(
-        [
-            f"python {platform.python_version()}",
-            *(f"{name} {metadata.version(name)}" for name in packages),
-        ]
-    )
+    if claim.of_baseline:
+        packages.append("stable-baselines3")
+    parts = [f"{name} {metadata.version(name)}" for name in packages]
+    return " ".join([f"python {platform.python_version()}", *parts])
 
 
 def first_epochs(job: Job) -> list[dict[str, Any]]:
-    """The curve of the first epochs of a seed, run anew: ``max_epochs`` ends a run early and
-    changes nothing before.
+    """The curve of the first epochs of a seed, run anew.
+
+    ``max_epochs`` ends a run early and changes nothing before.
     """
-    (first, *_) = steps_of(job, {**job.claim.budget, "max_epochs": job.claim.verify_epochs})
+    first, *_ = steps_of(job, {**job.claim.budget, "max_epochs": job.claim.verify_epochs})
     assert first.run is not None  # a claim with curves begins with a training
     say(f"lightning-rl {shlex.join(first.words)}", error=True)
     if code := job.main(first.words, "lightning-rl"):

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 from filelock import FileLock
 
-from experiments.reproduce.claims import Claim
+from experiments.reproduce.claims import Claim, seed_list
 from experiments.reproduce.reading import KEPT_COLUMNS
 from experiments.reproduce.runs import Outcome, shown_command
-from experiments.reproduce.seeds import seed_list
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import make_folder, read_text, write_text
 from lightning_rl.core.limits import TABLE_BYTES, shown

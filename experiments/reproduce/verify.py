@@ -2,9 +2,8 @@
 compared with the stored curve.
 
 On the same processor with the same versions every digit is the same. Elsewhere sums are rounded in
-another way, which
-after some hundred updates is another run of the same method: there, as close as another seed may
-be.
+another way, which after some hundred updates is another run of the same method: there, values are
+to be as close as another seed may be.
 """
 
 from __future__ import annotations
@@ -23,24 +22,19 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.lines import say
 from lightning_rl.functional.intervals import prediction_interval
 
-FURTHER_SEEDS, LEAST = 0.99, 3
-"""Share of further seeds that are within what is allowed on another machine; stored seeds that
-it takes to know.
-"""
+FURTHER_SEEDS = 0.99
+"""Share of further seeds that are within what is allowed on another machine."""
+LEAST_SEEDS = 3
+"""Stored seeds that it takes to know."""
 
 
 def verify(name: str, manifest: Manifest, root: Path, main: Main) -> None:
-    """Runs the first epochs of a claim's first seed again; UserError where its curve is not the
-    stored one.
-    """
+    """Runs the first epochs of a claim's first seed again; UserError for another curve."""
     claim = manifest.chosen([name])[name]
     if not claim.curves:
-        owner = manifest.shared_trainings.get(name)
-        remedy = (
-            f"its training is that of {owner}: --verify {owner}"
-            if owner
-            else "it is run as a whole or not at all"
-        )
+        remedy = "it is run as a whole or not at all"
+        if owner := manifest.shared_trainings.get(name):
+            remedy = f"its training is that of {owner}: --verify {owner}"
         raise UserError(f"claim '{name}' keeps no curve; {remedy}")
     rows = store.read_runs(root, claim)
     if not rows:
@@ -52,43 +46,44 @@ def verify(name: str, manifest: Manifest, root: Path, main: Main) -> None:
         job = Job(name, claim, int(row["seed"]), "verify", Path(folder), main, None)
         again = first_epochs(job)[:FIRST_POINTS]
     curves = _first_points(store.read_curves(root, claim), [each["seed"] for each in rows])
-    stored, path = curves[row["seed"]], root / claim.curves_file
-    points, columns = range(min(len(again), len(stored))), ("env_steps", *claim.curves)
+    stored = curves[row["seed"]]
+    path = root / claim.curves_file
+    points = range(min(len(again), len(stored)))
+    columns = ("env_steps", *claim.curves)
     if not points:
         raise UserError(
             f"{job.about}: its first {claim.verify_epochs} epochs hold no stored point; raise "
             "verify_epochs"
         )
     same_place = (row["machine"], row["versions"]) == (machine(job.claim), versions(job.claim))
-    elsewhere = (
-        f"within {manifest.tolerance:.0%}, or as another seed may be, on another machine "
-        "or with other versions"
-    )
-    how, digits, near = "digit for digit" if same_place else elsewhere, 0, 0
+    how = "digit for digit"
+    if not same_place:
+        how = (
+            f"within {manifest.tolerance:.0%}, or as another seed may be, on another machine "
+            "or with other versions"
+        )
+    digits = near = 0
     for k, column in itertools.product(points, columns):
         now, before = store.kept(float(again[k][column])), store.number(stored[k], column, path)
         seeds = [
             store.number(curve[k], column, path) for curve in curves.values() if len(curve) > k
         ]
         equal, within = _equal(now, before), _within(now, before, manifest.tolerance)
-        digits, near = digits + equal, near + within
+        digits += equal
+        near += within
         if not (equal or (not same_place and (within or _as_another_seed(now, seeds)))):
-            difference = (
-                f"{column} at step {int(stored[k]['env_steps']):,} is {now:.9g} now and "
-                f"{before:.9g}"
-            )
             raise UserError(
-                f"{job.about}: {difference} in '{claim.curves_file}'; they should be equal {how}"
+                f"{job.about}: {column} at step {int(stored[k]['env_steps']):,} is {now:.9g} now "
+                f"and {before:.9g} in '{claim.curves_file}'; they should be equal {how}"
             )
     say(
         f"{job.about}: {len(points)} points up to step {int(again[points[-1]]['env_steps']):,} "
         f"equal the stored curve {how}"
     )
-    others = (
-        ""
-        if same_place
-        else f", {near} are within {manifest.tolerance:.0%}; the others are as another seed may be"
-    )
+    others = ""
+    if not same_place:
+        share = f"{manifest.tolerance:.0%}"
+        others = f", {near} are within {share}; the others are as another seed may be"
     say(f"{digits} of {len(points) * len(columns)} values have the same digits{others}")
 
 
@@ -113,7 +108,7 @@ def _within(now: float, before: float, tolerance: float) -> bool:
 def _as_another_seed(now: float, stored: Sequence[float]) -> bool:
     """Whether a value is where a further seed may be beside the stored ones."""
     finite = [value for value in stored if math.isfinite(value)]
-    if len(finite) < LEAST:
+    if len(finite) < LEAST_SEEDS:
         return False
     low, high = prediction_interval(finite, FURTHER_SEEDS)
     return bool(low <= now <= high)

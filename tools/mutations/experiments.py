@@ -3,7 +3,7 @@
 from mutations.mutation import area
 
 MUTATIONS = [
-    *area("experiments/numbers.py", "test_docs.py", ("row.get(name) == value for", "row.get(name) != value for")),
+    *area("experiments/reproduce/reading.py", "test_docs.py", ("row.get(name) == value for", "row.get(name) != value for")),
     *area(
         "experiments/reproduce/entries.py", "experiments/reproduce/test_entries.py",
         ("value <= limit if goal.lower else value >= limit", "value >= limit"),
@@ -31,12 +31,12 @@ MUTATIONS = [
     ),
     *area("experiments/reproduce/claims.py", "experiments/reproduce/test_claims.py", ("seeds <= set(seed_list(", "not seeds & set(seed_list(")),
     *area(
-        "experiments/reproduce/needs.py", "experiments/reproduce/test_needs.py",
-        ("if on_gpu(claim) and not smoke:", "if on_gpu(claim):"), ("of_baseline(claim) and", "of_baseline(claim) or"),
+        "experiments/reproduce/command.py", "experiments/reproduce/test_reproduce.py",
+        ("if claim.on_gpu and not smoke:", "if claim.on_gpu:"), ("claim.of_baseline and", "claim.of_baseline or"),
     ),
     *area(
         "experiments/reproduce/ledger.py", "experiments/reproduce/test_reproduce.py",
-        ("if each == commit[:12] else", "if True else"),
+        ("this = each == commit[:12]", "this = True"),
         ("sum(bool(entry.claim.earlier_seeds) for entry in met)", "len(met)"),
         ("if math.isfinite(value)]\n    if not values", "]\n    if not values"),
     ),
@@ -53,7 +53,7 @@ MUTATIONS = [
     ),
     *area("experiments/reproduce/runs.py", "experiments/reproduce/test_claims.py::test_a_hash_of_settings_holds_no_name_of_a_seed", ('replace(str(run), "")', 'replace(str(run), str(run))')),
     *area(
-        "experiments/numbers.py", "test_docs.py",
+        "experiments/docs.py", "test_docs.py",
         ("int(place) - 1", "int(place)"),
         ('len(match["number"].partition(".")[2])', "2"),
     ),
@@ -65,18 +65,16 @@ MUTATIONS = [
     *area("experiments/reproduce/store.py", "experiments/reproduce/test_reproduce.py", ('(row["command"], row["read"]) ==', '(row["command"], row["read"]) !='),
           ('claim.read.text', 'row["read"]')),
     *area("experiments/reproduce/store.py", "experiments/reproduce/test_store.py", ("by_seed = _only(by_seed, read_kept_rows(", "_only(by_seed, read_kept_rows(")),
-    *area("experiments/reproduce/seeds.py", "experiments/reproduce/test_claims.py", ("if first < FIRST_SEED:", "if last < FIRST_SEED:")),
+    *area("experiments/reproduce/claims.py", "experiments/reproduce/test_claims.py", ("if first < FIRST_SEED:", "if last < FIRST_SEED:")),
     *area(
         "experiments/reproduce/entries.py", "experiments/reproduce/test_entries.py",
         ("sum(entry.values) / measured", "max(entry.values)"),
         ("if len(other.values) < other.asked:", "if False:"),
-        (('min(values),\n'
-'        "max": max(values'), ('max(values),\n'
-'        "max": min(values')),
+        ('"min": min(values), "max": max(values)', '"min": max(values), "max": min(values)'),
         ("difference_interval(values, others)", "difference_interval(others, values)"),
         ('sign = "≤" if goal.lower', 'sign = "≥" if goal.lower'),
     ),
-    *area("experiments/reproduce/seeds.py", "experiments/reproduce/test_claims.py::test_claims_are_on_fresh_seeds", ("first + SEEDS - 1", "first + SEEDS")),
+    *area("experiments/reproduce/claims.py", "experiments/reproduce/test_claims.py::test_claims_are_on_fresh_seeds", ("first + SEEDS - 1", "first + SEEDS")),
     *area(
         "experiments/reproduce/reading.py", "experiments/reproduce/test_reading.py",
         ("range(every - 1, len(steps), every)", "range(0, len(steps), every)"),
@@ -105,7 +103,7 @@ MUTATIONS = [
         "experiments/reproduce/test_reproduce.py::test_a_value_may_be_where_a_further_seed_would_be "
         "experiments/reproduce/test_reproduce.py::test_the_first_five_points_of_each_seed_are_compared",
         ("low <= now <= high", "now <= high"),
-        ("if len(finite) < LEAST:", "if len(finite) < 2:"),
+        ("if len(finite) < LEAST_SEEDS:", "if len(finite) < 2:"),
         ("len(curve) < FIRST_POINTS:", "len(curve) <= FIRST_POINTS:"),
         ("or (math.isnan(now) and math.isnan(before))", ""),
     ),
@@ -120,12 +118,12 @@ MUTATIONS = [
         "experiments/reproduce/test_claims.py::test_the_place_of_a_training_does_not_depend_on_where_all_are "
         "experiments/reproduce/test_claims.py::test_a_smoke_has_a_budget_of_its_own",
         ("if step.done is not None and not code:", "if step.done is not None:"),
-        ('shlex.join(words).replace(str(job.logdir), "").encode()', "shlex.join(words).encode()"),
+        ('shlex.join(words).replace(str(job.logdir), "")', "shlex.join(words)"),
         ("{**claim.budget, **claim.smoke} if smoke", "{**claim.smoke, **claim.budget} if smoke"),
     ),
     *area(
         "experiments/reproduce/claims.py", "experiments/reproduce/test_claims.py::test_trainings_of_another_budget_or_of_more_seeds_are_others",
         ("repr((trainings, claim.budget))", "repr(trainings)"),
-        ("if trainings and owner else {}", "if owner else {}"),
+        ("for other in same if trainings else ():", "for other in same:"),
     ),
 ]  # fmt: skip

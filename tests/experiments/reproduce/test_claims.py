@@ -20,12 +20,11 @@ from helpers import ROOT
 
 from experiments.reproduce import store
 from experiments.reproduce.checkout import PAGE
-from experiments.reproduce.claims import Manifest, Read
+from experiments.reproduce.claims import Manifest, Read, seed_list
 from experiments.reproduce.ledger import ledger
 from experiments.reproduce.manifest import load_claims
 from experiments.reproduce.reading import POINTS, statistic
 from experiments.reproduce.runs import Job, budget_of, config_hash, shown_command, steps_of
-from experiments.reproduce.seeds import seed_list
 from lightning_rl.cli.commands import run_options
 from lightning_rl.cli.parser import parse
 from lightning_rl.cli.tools import tools

@@ -32,13 +32,18 @@ from experiments.reproduce.checkout import (
     require_commit,
 )
 from experiments.reproduce.claims import EarlierSeeds, Goal
-from experiments.reproduce.command import ROOT, missing, possible, reproduce
-from experiments.reproduce.entries import MET, NOT_MET, difference_of_claims, value_of_claim
+from experiments.reproduce.command import ROOT, lacking, missing, possible, reproduce
+from experiments.reproduce.entries import (
+    MET,
+    NOT_MET,
+    difference_of_claims,
+    read_sweeps,
+    value_of_claim,
+)
 from experiments.reproduce.ledger import _earlier_seeds, counts, ledger
 from experiments.reproduce.manifest import load_claims
 from experiments.reproduce.reading import read_rows
 from experiments.reproduce.runs import Job, Outcome, Step, _run_step, shown_command
-from experiments.reproduce.sweeps import read_sweeps
 from lightning_rl.cli import main
 from lightning_rl.cli.tools import use
 from lightning_rl.core import files
@@ -46,6 +51,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.functional.intervals import difference_interval
 from lightning_rl.methods.agents import AgentMethod
 
+OURS = load_claims(ROOT / MANIFEST).claims
 CLAIMS = """
 tolerance: 0.05
 _tiny: &tiny
@@ -742,3 +748,27 @@ def test_processes_and_a_cluster_give_what_one_process_gives(flags, checkout):
     again(checkout, "table", **flags)
     assert (checkout / "results" / "claims" / "table.csv").read_bytes() == alone
     assert ledger(load_claims(checkout / MANIFEST), checkout, "c").count("| `table` |") == 1
+
+
+def test_a_claim_of_the_other_library_needs_it_and_no_other_claim_does(monkeypatch):
+    monkeypatch.setitem(sys.modules, "stable_baselines3", None)
+    assert (
+        lacking(OURS["sb3-pendulum-td3"], smoke=True)
+        == "Stable-Baselines3 (pip install 'lightning_rl[baselines]')"
+    )
+    assert lacking(OURS["beside-pendulum-td3"]) == ""
+
+
+def test_a_claim_of_compiled_updates_needs_their_compiler(monkeypatch):
+    claim = OURS["se-cartpole-published"]
+    monkeypatch.setitem(sys.modules, "numba", None)
+    assert lacking(claim, smoke=True) == "numba (pip install 'lightning_rl[fast]')"
+    monkeypatch.setitem(sys.modules, "numba", sys)  # any module that is there
+    assert lacking(claim) == ""
+
+
+def test_a_claim_on_a_gpu_needs_one_but_for_a_smoke(monkeypatch):
+    claim = OURS["mb-buttongrid-er-thirty"]
+    for there, lacks in ((False, "a GPU"), (True, "")):
+        monkeypatch.setattr("torch.cuda.is_available", lambda there=there: there)
+        assert (lacking(claim), lacking(claim, smoke=True)) == (lacks, "")

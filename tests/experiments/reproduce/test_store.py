@@ -9,8 +9,8 @@ from claim_helpers import claim_of
 
 from experiments.reproduce import store
 from experiments.reproduce.claims import Read
+from experiments.reproduce.entries import lost_seeds
 from experiments.reproduce.reading import read_kept
-from experiments.reproduce.recomputed import lost_seeds
 from experiments.reproduce.runs import Job, Outcome, shown_command
 from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
