@@ -1,5 +1,7 @@
-"""How this project proves its numbers: claims and their ledger, protocols and figures of the
-papers, runs of other libraries, shipping of agents.
+"""How this project proves its numbers.
+
+Claims and their ledger, protocols and figures of the papers, runs of other libraries, shipping of
+agents.
 
 The package ``lightning_rl`` knows nothing of it but its door in ``lightning_rl/cli/tools.py``.
 """

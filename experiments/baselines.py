@@ -1,5 +1,4 @@
-"""``lightning-rl baseline``: Stable-Baselines3's agents with the hyper-parameters of our configs,
-as runs like ours.
+"""``lightning-rl baseline``: agents of Stable-Baselines3 with our settings, as runs like ours.
 
     pip install 'lightning_rl[baselines]'
     lightning-rl baseline --implementation DDQN --gamename cartpole --seed 100
@@ -78,12 +77,11 @@ ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh, "leakyrelu": nn.LeakyReLU}
 
 
 class Given:
-    """A config that records which of its keys were read: the others have no effect on a
-    baseline.
-    """
+    """A config that notes which of its keys were read: the others mean nothing to a baseline."""
 
     def __init__(self, config: Any):
-        self.config, self.read = config, set[str]()
+        self.config = config
+        self.read: set[str] = set()
 
     def __getattr__(self, key: str) -> Any:
         self.read.add(key)
@@ -96,17 +94,18 @@ def environment(cfg: Any, spec: EnvSpec) -> Env:
 
 
 def _first_updates(cfg: Any, spec: EnvSpec) -> int:
-    """Decisions before learning starts: as many as ``learning_starts`` episodes of random
-    actions have, and at least a batch.
-    """
-    env, lengths = environment(cfg, spec), []
+    """Decisions before learning starts: ``learning_starts`` random episodes, or a batch."""
+    env = environment(cfg, spec)
     env.action_space.seed(0)
+    decisions = 0
     for seed in range(RANDOM_EPISODES):
         env.reset(seed=seed)
-        lengths.append(1)
-        while not any(env.step(env.action_space.sample())[2:4]):
-            lengths[-1] += 1
-    return max(cfg.learning_starts * sum(lengths) // RANDOM_EPISODES, cfg.batch_size)
+        over = False
+        while not over:
+            _, _, terminated, truncated, _ = env.step(env.action_space.sample())
+            over = terminated or truncated
+            decisions += 1
+    return max(cfg.learning_starts * decisions // RANDOM_EPISODES, cfg.batch_size)
 
 
 def _net(cfg: Any) -> dict[str, Any]:
@@ -143,9 +142,7 @@ def td3(cfg: Any, spec: EnvSpec, seed: int) -> BaseAlgorithm:
 
 
 def ppo(cfg: Any, spec: EnvSpec, seed: int) -> BaseAlgorithm:
-    """Its orthogonal initialisation, which ours lacks, stays on, as does Adam's epsilon of 1e-5
-    (ours: 1e-8).
-    """
+    """With its own initialisation (orthogonal) and Adam's epsilon (1e-5, ours 1e-8)."""
     most = math.inf if cfg.max_grad_norm is None else cfg.max_grad_norm
     return PPO(
         "MlpPolicy",
@@ -167,16 +164,13 @@ def ppo(cfg: Any, spec: EnvSpec, seed: int) -> BaseAlgorithm:
 
 
 class EpsilonGreedyDQN(DQN):
-    """SB3's DQN with our exploration rate by episode; it learns after ``learning_episodes``
-    episodes, not after steps.
-    """
+    """SB3's DQN that explores and begins to learn by episodes, as ours does, not by steps."""
 
     learning_episodes = 0
 
     def _sample_action(self, *given: Any, **named: Any) -> Any:
-        self.exploration_rate = self.exploration_schedule(
-            self._current_progress_remaining
-        )  # its own is a step late
+        # its own rate is a step late
+        self.exploration_rate = self.exploration_schedule(self._current_progress_remaining)
         return super()._sample_action(*given, **named)
 
     def train(self, gradient_steps: int, batch_size: int = 100) -> None:
@@ -228,8 +222,7 @@ Log = Callable[[int, dict[str, float]], None]
 
 
 class Epochs(BaseCallback):
-    """Scalars of a run of ours: each epoch's training episodes, and greedy ones in the environments
-    that evaluate ours.
+    """Logs what a run of ours logs: training episodes of each epoch, and greedy evaluations.
 
     An evaluation comes after the updates that follow its last decision: Stable-Baselines3 calls
     back before them.
@@ -237,31 +230,27 @@ class Epochs(BaseCallback):
 
     def __init__(self, cfg: Any, spec: EnvSpec, seed: int, log: Log):
         super().__init__()
-        self.epoch_steps, self.interval, self.eval_episodes = (
-            cfg.steps_per_epoch,
-            cfg.eval_interval,
-            cfg.eval_episodes,
-        )
-        self.max_steps, self.max_episodes = self.epoch_steps * cfg.max_epochs, cfg.train_episodes
+        self.epoch_steps = cfg.steps_per_epoch
+        self.interval = cfg.eval_interval
+        self.eval_episodes = cfg.eval_episodes
+        self.max_steps = cfg.steps_per_epoch * cfg.max_epochs
+        self.max_episodes = cfg.train_episodes
         self.max_env_steps = cfg.max_env_steps or float("inf")
-        self.spec, self.seed, self.log, self.env = spec, seed, log, environment(cfg, spec)
+        self.spec, self.seed, self.log = spec, seed, log
+        self.env = environment(cfg, spec)
         self.env_steps = self.episodes = 0
-        self._ended: list[
-            tuple[float, int]
-        ] = []  # training episodes of this epoch: returns, lengths
-        self._return, self._length = 0.0, 0  # of the one that is played
+        self._ended: list[tuple[float, int]] = []  # episodes of this epoch: returns, lengths
+        self._return, self._length = 0.0, 0  # of the episode that is played
         self._due: int | None = None  # the epoch after which an evaluation is due
         self._over = False
 
     @property
     def share(self) -> float:
         """Of the budget that is spent."""
-        counts = (self.num_timesteps, self.episodes, self.env_steps)
         return max(
-            n / most
-            for n, most in zip(
-                counts, (self.max_steps, self.max_episodes, self.max_env_steps), strict=True
-            )
+            self.num_timesteps / self.max_steps,
+            self.episodes / self.max_episodes,
+            self.env_steps / self.max_env_steps,
         )
 
     def _on_step(self) -> bool:
@@ -270,22 +259,20 @@ class Epochs(BaseCallback):
             return False
         steps = self.locals["infos"][0].get(STEPS, 1)
         self.env_steps += steps
-        self._return, self._length = (
-            self._return + float(self.locals["rewards"][0]),
-            self._length + steps,
-        )
+        self._length += steps
+        self._return += float(self.locals["rewards"][0])
         if self.locals["dones"][0]:
             self._ended.append((self._return, self._length))
-            self._return, self._length, self.episodes = 0.0, 0, self.episodes + 1
+            self._return, self._length = 0.0, 0
+            self.episodes += 1
         self._over = self.share >= 1
         epoch, step = divmod(self.num_timesteps - 1, self.epoch_steps)
         if self._over or step + 1 == self.epoch_steps:
             self._log("rollout", self._ended)
             self._ended = []
-            early = (
-                self._over and self.num_timesteps < self.max_steps
-            )  # as in ours, the last epoch has none of its own
-            self._due = epoch if early or (epoch + 1) % self.interval == 0 else None
+            early = self._over and self.num_timesteps < self.max_steps
+            if early or (epoch + 1) % self.interval == 0:
+                self._due = epoch
         return True
 
     def _log(self, prefix: str, episodes: Sequence[tuple[float, int]]) -> None:
@@ -300,15 +287,13 @@ class Epochs(BaseCallback):
         self._evaluate()
 
     def _evaluate(self) -> None:
-        if self._due is not None:
-            self._log(
-                GREEDY,
-                [
-                    self._play(derive_seed(self.seed, "evaluation", self._due, k))
-                    for k in range(self.eval_episodes)
-                ],
-            )
-            self._due = None
+        if self._due is None:
+            return
+        seeds = [
+            derive_seed(self.seed, "evaluation", self._due, k) for k in range(self.eval_episodes)
+        ]
+        self._log(GREEDY, [self._play(seed) for seed in seeds])
+        self._due = None
 
     def _play(self, env_seed: int) -> tuple[float, int]:
         """(return, environment steps) of an episode."""
@@ -316,20 +301,18 @@ class Epochs(BaseCallback):
         total, steps, over = 0.0, 0, False
         while not over:
             action, _ = self.model.predict(obs, deterministic=True)
-            obs, reward, terminated, truncated, info = self.env.step(
-                action if self.spec.continuous else int(action)
-            )
-            total, steps, over = (
-                total + float(reward),
-                steps + info.get(STEPS, 1),
-                terminated or truncated,
-            )
+            played = action if self.spec.continuous else int(action)
+            obs, reward, terminated, truncated, info = self.env.step(played)
+            total += float(reward)
+            steps += info.get(STEPS, 1)
+            over = terminated or truncated
         return total, steps
 
 
 def run(given: argparse.Namespace) -> None:
-    """Trains what is asked for. With ``--resume`` a run that was stopped begins again, and a
-    finished one is left as it is.
+    """Trains what is asked for.
+
+    With ``--resume`` a run that was stopped begins again, and a finished one is left as it is.
     """
     name = entry(given.implementation).name
     if name not in MODELS:
@@ -360,9 +343,7 @@ def run(given: argparse.Namespace) -> None:
 
 
 def _finished(options: RunOptions, config: MethodConfig) -> bool:
-    """Whether the run directory holds this run, whole; UserError where it is one with other
-    settings.
-    """
+    """Whether the run directory holds this run, whole; UserError for one with other settings."""
     if not (options.run_dir / "config.yaml").exists():
         return False
     there = read_yaml(options.run_dir / "config.yaml")
@@ -384,10 +365,10 @@ def _train(
     begin: Callable[[], None],
 ) -> None:
     prepare_process()
-    cfg, logger = Given(config), RunLogger(options)
-    with contextlib.closing(
-        ProgressBar(f"{options.implementation} {options.gamename} seed {options.seed}")
-    ) as bar:
+    cfg = Given(config)
+    logger = RunLogger(options)
+    title = f"{options.implementation} {options.gamename} seed {options.seed}"
+    with contextlib.closing(ProgressBar(title)) as bar:
 
         def log(env_steps: int, scalars: dict[str, float]) -> None:
             logger.log_metrics(scalars, env_steps)
@@ -397,10 +378,8 @@ def _train(
         try:
             model = build(cfg, spec, options.seed)
         except AssertionError as error:
-            raise UserError(
-                f"{options.implementation} refuses these settings: "
-                f"{shorten(' '.join(str(error).split()), 200)}"
-            ) from error
+            reason = shorten(" ".join(str(error).split()), 200)
+            raise UserError(f"{options.implementation} refuses these settings: {reason}") from error
         _refuse_unread(cfg, options)
         content = config_content(options, config)
         refuse_changed(options.run_dir, content)
@@ -412,9 +391,9 @@ def _train(
         except ValueError as error:
             if "nan" not in str(error):
                 raise
-            lower = "start anew under another --exp_name with a lower --set learning_rate"
             raise UserError(
-                f"{options.implementation} diverged after {epochs.env_steps:,} steps; {lower}"
+                f"{options.implementation} diverged after {epochs.env_steps:,} steps; start anew "
+                "under another --exp_name with a lower --set learning_rate"
             ) from error
     logger.finalize("success")
 

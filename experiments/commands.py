@@ -1,5 +1,6 @@
-"""Commands, figures and protocols that prove this project's numbers, from a checkout by name as
-all others: ``lightning-rl baseline``, ``figures phase``, ``proxies clones``, ...
+"""Commands, figures and protocols that only a checkout of the repository has.
+
+The command line finds them as all others: ``lightning-rl baseline``, ``figures phase``, ...
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Makes an agent of the package out of a run, for those who maintain it: its small checkpoint and
-its row in ``agents.yaml``.
+"""Makes a run an agent of the package: its small checkpoint, and its row in ``agents.yaml``.
 
 ``python -m experiments.shipping NAME RUN_DIR [--claim ID]`` calibrates the run's checkpoint
 where its policy takes commands and is not calibrated, and plays it; a name that is there is
@@ -47,7 +46,9 @@ def ship(name: str, path: Path, claim: str | None) -> ShippedAgent:
         played = evaluate(method, EPISODES)[method.plays]
         write_plain(SHIPPED / acting.name, acting_checkpoint(acting))
     limits = method.command_limits()
-    ranges = {} if limits is None else {method.command_names[0]: limits}
+    ranges = {}
+    if limits is not None:
+        ranges[method.command_names[0]] = limits
     calibration = method.calibrated()
     if calibration is not None and calibration.limits is not None:
         ranges["return"] = calibration.limits
@@ -61,11 +62,12 @@ def ship(name: str, path: Path, claim: str | None) -> ShippedAgent:
         made,
         claim,
         method.plays,
-        {
-            key: (math.ceil(100 * low) / 100, math.floor(100 * high) / 100)
-            for key, (low, high) in ranges.items()
-        },  # within them
+        {key: _rounded_within(*limits) for key, limits in ranges.items()},
     )
+
+
+def _rounded_within(low: float, high: float) -> tuple[float, float]:
+    return math.ceil(100 * low) / 100, math.floor(100 * high) / 100
 
 
 def command_of(run_dir: Path) -> str:

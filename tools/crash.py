@@ -1,5 +1,4 @@
-"""The crash simulator: short runs on a disk that fails, at every call and in every way, must end as
-if nothing had happened.
+"""The crash simulator: runs on a disk that fails must end as if nothing had happened.
 
 Everything that the package writes goes through ``lightning_rl.core.files.system``, here a ``Disk``
 that fails in one call:
@@ -79,8 +78,7 @@ class Fault:
 
 
 class Disk(files.System):
-    """A folder of real files. ``calls``: (call, file) of all that was asked for; ``lose`` makes it
-    what a crash would leave.
+    """A folder of real files that notes every ``(call, file)`` and fails as a ``Fault`` says.
 
     before: the disk of the process before this one, whose changes may not be synced yet.
     """
@@ -96,9 +94,7 @@ class Disk(files.System):
         )
 
     def _meet(self, call: str, path: Path) -> bool:
-        """Whether the process dies after this call; raises where it is gone, or the call is
-        refused.
-        """
+        """Whether the process dies after this call; raises where it is gone, or the call fails."""
         if self.dead:
             raise Killed
         number, fault = len(self.calls), self.fault
@@ -202,9 +198,7 @@ class Disk(files.System):
         self._end(dies)
 
     def lose(self, chance: random.Random) -> None:
-        """The machine goes down: of each folder's unsynced changes of names the first few are
-        kept, of contents any part.
-        """
+        """The machine goes down: of what is not synced, some names and parts of contents stay."""
         for folder in sorted(self._undo):
             changes = self._undo[folder]
             for undo in reversed(changes[chance.randint(0, len(changes)) :]):
@@ -382,9 +376,7 @@ def reference(family: str) -> Reference:
 
 
 def points(families: tuple[str, ...] = tuple(FAMILIES)) -> list[tuple[str, Fault]]:
-    """Every call of every family with every fault, in an order that is always the same; a
-    point's place is its number.
-    """
+    """Every call of every family with every fault; a point's place in this order is its number."""
     every = [
         (family, Fault(kind, at))
         for family in families
@@ -459,9 +451,7 @@ def _one(number: int) -> tuple[int, str]:
 
 
 def crash(count: int | None, jobs: int) -> int:
-    """Tries the first ``count`` points, prints what was found and a table; the number of
-    failures.
-    """
+    """Tries the first ``count`` points and prints a table; the number of failures."""
     every = points()
     numbers = range(len(every) if count is None else min(count, len(every)))
     done, failed, started = collections.Counter[Any](), collections.Counter[Any](), time.monotonic()

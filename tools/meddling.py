@@ -1,5 +1,4 @@
-"""Random walks of commands with a user between them, who deletes, copies, renames, edits and adds
-files in a run's folder.
+"""Random walks of commands with a user between them who changes files in a run's folder.
 
 Whatever he does, nothing valuable may vanish: not his own files, whatever their names, not what an
 evaluation or a film has written, not the best model. A refusal is one line; where it says to move a
@@ -171,9 +170,7 @@ class Walk:
             del self.theirs[path]
 
     def do(self, words: Sequence[str]) -> str:
-        """What is wrong with a command; empty if nothing. Where a refusal says to move files
-        away, that is done.
-        """
+        """What is wrong with a command, or empty; moves files away where a refusal says so."""
         for _ in range(len(NAMES)):
             before = {
                 path: path.read_bytes()

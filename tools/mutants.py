@@ -1,5 +1,4 @@
-"""Do the tests notice a wrong formula? Each mutation of ``mutations/`` is made in memory and run
-against the tests of its area.
+"""Do the tests notice a wrong formula? Each of ``mutations/`` is tried on the tests of its area.
 
 ``make mutants`` runs all of them: a mutant is killed when a test fails or hangs, and has survived
 when all pass. Exit code 0 if every snippet still stands in its file once and at least 95 % of the
@@ -62,9 +61,7 @@ _PLAIN = [
 
 
 class Verdict(NamedTuple):
-    """What became of a mutant: ``killed``, ``hung`` (killed too), ``survived``, or ``broken``:
-    it could not be imported.
-    """
+    """What became of a mutant: ``killed``, ``hung`` (killed too), ``survived``, or ``broken``."""
 
     outcome: str
     seconds: float
@@ -131,9 +128,7 @@ def _run_tests(tests: Sequence[str], mutation: Mutation | None) -> int:
 
 
 class Trial:
-    """A fork that runs the tests of an area, with or without a mutation; ends by itself or at
-    its time limit.
-    """
+    """A fork that runs the tests of an area; it ends by itself or at its time limit."""
 
     def __init__(self, tests: tuple[str, ...], mutation: Mutation | None, limit: float):
         self.tests, self.mutation, self.began, self.limit = tests, mutation, time.monotonic(), limit
@@ -276,9 +271,7 @@ class Memory:
 
     @staticmethod
     def key(tests: Sequence[str], mutation: Mutation | None) -> str:
-        """A change of the snippet, its file, its tests or what they import of ours asks for a new
-        verdict; of an area without a mutation, that of any file of the package.
-        """
+        """What a verdict is of: the snippet, its file, its tests and their helpers."""
         if mutation is None:
             sources = sorted([*PACKAGE.rglob("*.py"), *EXPERIMENTS.rglob("*.py")])
         else:
@@ -305,9 +298,7 @@ def time_left(seconds: float) -> str:
 def check_areas(
     chosen: Sequence[Mutation], memory: Memory, jobs: int
 ) -> dict[tuple[str, ...], float]:
-    """Seconds that the tests of each area take without a mutation; SystemExit if any of them
-    fails.
-    """
+    """Seconds that the tests of each area take without a mutation; SystemExit if any fails."""
     areas = list(dict.fromkeys(mutation.tests for mutation in chosen))
     keys = {tests: memory.key(tests, None) for tests in areas}
     new = [tests for tests in areas if keys[tests] not in memory.known]

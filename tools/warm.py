@@ -1,5 +1,4 @@
-"""Commands without the seconds of their imports: ``run("trainer.py", "--gamename", ..)`` is
-``python trainer.py --gamename ..``.
+"""Commands without the seconds of their imports, for tests.
 
 A server process imports the package once, then forks for each command. The command is a process of
 its own, with its own arguments, folder, environment, streams, session and exit code, and can be
@@ -201,9 +200,7 @@ def _ask(
 
 
 def _readable(*sources: Any, timeout: float | None = None) -> list[int]:
-    """The descriptors among ``sources`` with something to read or at their end. (``select``
-    knows the first 1,024 alone.)
-    """
+    """The descriptors with something to read or at their end; ``select`` knows 1,024 alone."""
     poll = select.poll()
     for source in sources:
         poll.register(source, select.POLLIN)
@@ -248,9 +245,7 @@ def _client(address: str, words: Sequence[str]) -> NoReturn:
 
 
 def _serve(address: str) -> dict[str, Any]:
-    """Tells the end of each command, and ends it if who asked for it is gone. Returns in each
-    command, with its request.
-    """
+    """Tells the end of each command; returns in each command's process, with its request."""
     door = socket.socket(socket.AF_UNIX)
     door.bind(address)
     door.listen(64)

@@ -1,6 +1,4 @@
-"""The pairs of synthetic datasets: a panel for each, a row for each pair, its state beside the
-action that it teaches.
-"""
+"""Synthetic datasets: a panel for each, a row for each pair of a state and the action to take."""
 
 from __future__ import annotations
 
@@ -19,9 +17,7 @@ from lightning_rl.lab.protocols.models import Model, find_models
 
 
 def pair_table(model: Model) -> pd.DataFrame:
-    """One row for each pair: the components of its state by name, then its action, or the
-    several components of that.
-    """
+    """One row for each pair: the components of its state, by name, and of its action."""
     assert isinstance(model.proxy, DatasetProxy)
     obs, action = (values[0] for values in model.proxy.net.split(model.params.unsqueeze(0)))
     table = pd.DataFrame(obs.numpy(), columns=component_names(model.proxy.spec))
@@ -31,9 +27,7 @@ def pair_table(model: Model) -> pd.DataFrame:
 
 
 def draw_pairs(axes: Axes, table: pd.DataFrame, title: str, named: bool) -> None:
-    """A cell for each number; the colour is its share of the column's largest. named: its
-    columns, below.
-    """
+    """A cell for each number, its colour the share of the column's largest; named: its columns."""
     values = table.to_numpy(float)
     largest = np.abs(values).max(axis=0)
     shares = values / np.where(largest > 0, largest, 1)

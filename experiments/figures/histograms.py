@@ -1,6 +1,4 @@
-"""What a synthetic environment looks like beside the real task: histograms of next observations,
-rewards and ends.
-"""
+"""Synthetic environments beside the real task: histograms of their transitions."""
 
 from __future__ import annotations
 
@@ -30,9 +28,7 @@ COLUMNS = (
 
 
 def bins_of(table: pd.DataFrame) -> pd.DataFrame:
-    """A row per bin, with low and count, of a table that has all ``lows`` and ``counts`` of a
-    histogram in a row.
-    """
+    """A row per bin, with ``low`` and ``count``, of a table with a row per histogram."""
     lists = table.assign(low=table["lows"].map(numbers), count=table["counts"].map(numbers))
     uneven = lists[lists["low"].map(len) != lists["count"].map(len)]
     if len(uneven):
@@ -43,8 +39,9 @@ def bins_of(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def coarser(bins: pd.DataFrame) -> pd.DataFrame:
-    """Joins bins until each component has about ``MOST_BINS``: narrower bins than the task's own
-    steps would look like a comb.
+    """Joins bins until each component has about ``MOST_BINS``.
+
+    Bins that are narrower than the task's own steps would look like a comb.
     """
     parts = []
     for _, own in bins.groupby("component", sort=False):
@@ -56,9 +53,7 @@ def coarser(bins: pd.DataFrame) -> pd.DataFrame:
 
 
 def shares(table: pd.DataFrame) -> pd.DataFrame:
-    """sample, component, low, width, share: of the transitions of the sample (of all proxies
-    together) in each bin.
-    """
+    """sample, component, low, width, share: of the transitions of a sample, over all proxies."""
     bins = table.groupby(["sample", "component", "low", "width"], sort=False, as_index=False)[
         "count"
     ].sum()

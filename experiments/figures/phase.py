@@ -1,6 +1,4 @@
-"""Where a method is ahead of another: difference of mean returns over the size of an environment
-and the real steps.
-"""
+"""Where a method is ahead of another, by size of the environment and environment steps."""
 
 from __future__ import annotations
 
@@ -25,15 +23,12 @@ from lightning_rl.lab.tables import counted
 
 
 def family_of(gamename: str) -> str:
-    """The environment without its last size: ``panflute`` of panflute-8, ``buttongrid-3`` of
-    buttongrid-3-2.
-    """
+    """The environment without its last size: ``buttongrid-3`` of ``buttongrid-3-2``."""
     return gamename.rpartition("-")[0] or gamename
 
 
 def differences(game: str, groups: Sequence[Group], baseline: str) -> pd.DataFrame:
-    """Of every other group less the baseline, bin by bin, where all their seeds have values: mean,
-    Welch's interval, his test.
+    """Of each group less the baseline, in the bins where all seeds of both have values.
 
     Columns gamename, family, group, env_steps, difference, low, high, chance; no row where the game
     has no baseline.
@@ -67,9 +62,7 @@ def differences(game: str, groups: Sequence[Group], baseline: str) -> pd.DataFra
 def draw_panel(
     axes: Axes, table: pd.DataFrame, games: Sequence[str], steps: Sequence[float], limit: float
 ) -> AxesImage:
-    """One family and one method: a row for each size, a cell for each bin; framed and bold where
-    ``table`` says sure.
-    """
+    """One family and one method: a row for each size, a cell for each bin, framed where sure."""
     cells = table.pivot_table(index="gamename", columns="env_steps", values="difference").reindex(
         index=games, columns=steps
     )

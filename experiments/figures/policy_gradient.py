@@ -1,5 +1,4 @@
-"""The 2 x 2 comparison of policy-gradient methods over episodes: policy loss, baseline, entropy
-loss, mean return.
+"""Policy gradients over episodes, 2 x 2: policy loss, baseline, entropy loss, mean return.
 
 The CSV has one row per run and batch; the last and the best mean return of each run are printed. A
 method that lacks a quantity is left out of its panel. Such a CSV can be given as ``--reference`` to
@@ -44,8 +43,9 @@ WINDOW = 100
 
 
 def read_run(run: Run) -> pd.DataFrame:
-    """``COLUMNS``, run and experiment (its folder), a row per batch; UserError without a count
-    of episodes or a mean return.
+    """A row per batch with ``COLUMNS``, run and experiment (its folder).
+
+    UserError without a count of episodes or a mean return.
     """
     path = run.path.resolve()
     table = pd.DataFrame({"episode": read_scalar(run.path, "time/episodes").value})
@@ -62,9 +62,7 @@ def read_run(run: Run) -> pd.DataFrame:
 
 
 def read_csv(path: Path, label: str | None = None) -> pd.DataFrame:
-    """The runs of a CSV that this figure has written, or of a claim's; ``label`` before the
-    names of their methods.
-    """
+    """The runs of a CSV of this figure or of a claim; ``label`` comes before their methods."""
     table = csv_files.read_csv(
         path, ("episode", "mean_return", "time/episodes", PANELS["mean_return"][0])
     )
@@ -132,8 +130,7 @@ def method_colour(label: str) -> str:
 
 
 def draw_panel(axes: Axes, name: str, table: pd.DataFrame, line: str, named: bool = True) -> None:
-    """Every run thin (but of the policy loss, which is mostly noise), their mean thick; one colour
-    per method.
+    """Each run thin (but of the policy loss, which is noisy), their mean thick.
 
     named: for the legend, with markers, as one may lie on another.
     """

@@ -60,8 +60,7 @@ _ABOUT = (
 def read_protocol(
     sources: Sequence[str], columns: Sequence[str], protocol: str, kind: str = "trained_on"
 ) -> pd.DataFrame:
-    """The rows of all sources with these ``columns``; ``CSV:LABEL`` says in ``kind`` what they are
-    of.
+    """The rows of all sources with these ``columns``.
 
     A source that is no such table is named and left out. UserError where none is left, or where
     tasks differ.
@@ -86,9 +85,7 @@ def read_protocol(
 
 
 def refuse_twice(table: pd.DataFrame) -> None:
-    """UserError where two rows have the same key columns (``_ABOUT``): each agent may count only
-    once.
-    """
+    """UserError where two rows have the same ``_ABOUT``: each agent may count only once."""
     twice = table[table.duplicated([name for name in _ABOUT if name in table])]
     if len(twice):
         row = twice.iloc[0]
@@ -126,9 +123,7 @@ def numbers(cell: object) -> list[float]:
 
 
 def ordered(values: Sequence[str], first: Mapping[str, int]) -> list[str]:
-    """Distinct values in the order of ``first`` (by how they begin), the others behind as they
-    come.
-    """
+    """Distinct values, those that begin as ``first`` says in its order before all others."""
 
     def rank(value: str) -> int:
         return next((rank for begin, rank in first.items() if value.startswith(begin)), len(first))

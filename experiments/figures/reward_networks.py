@@ -1,5 +1,4 @@
-"""Reward networks: learning curves of agents with learned rewards, a panel for each agent, beside
-those with the task's own.
+"""Reward networks: learning curves of agents with learned rewards, a panel for each agent.
 
 In a grid world also what they pay, a triangle for each action of each cell, and how often agents
 are where.
@@ -114,9 +113,7 @@ def num_agents(rows: pd.DataFrame) -> int:
 def draw_curve(
     axes: Axes, agents: pd.DataFrame, colour: str, label: str, banded: bool = True
 ) -> pd.DataFrame:
-    """The mean over proxies (agents where there is one) and its interval, which is drawn if
-    ``banded``; the rows of the CSV.
-    """
+    """The mean over proxies, or agents of the only one, with its interval; the rows of the CSV."""
     steps, _, units = curve_table(agents)
     mean, low, high = mean_interval(units)
     line = _LINES.get(str(agents["trained_on"].iloc[0]), "-")
@@ -136,9 +133,7 @@ def draw_curve(
 
 
 def draw_ends(axes: Axes, agents: pd.DataFrame, index: int) -> None:
-    """The last value of each line that the mean is of, as a dot; index: of the column of dots
-    beside the lines' end.
-    """
+    """The last value of each line that the mean is of, as a dot in a column beside their end."""
     steps, _, units = curve_table(agents)
     place = np.full(len(units), steps[-1] * (1.02 + 0.015 * index))
     axes.plot(place, units[:, -1], ".", color=style.colour(index), markersize=5, alpha=0.7)
@@ -151,9 +146,7 @@ def first_step(steps: Floats, curve: Floats, limit: float) -> str:
 
 
 def summary_rows(table: pd.DataFrame, limit: float | None) -> list[tuple[str, ...]]:
-    """Header, and per agent and reward: first step at which the mean reaches the limit, best and
-    last of the mean.
-    """
+    """Per agent and reward: the step at which the mean reaches the limit, its best and its last."""
     at = f"steps until {limit:g}" if limit is not None else "steps until solved"
     rows: list[tuple[str, ...]] = [
         ("agent", "reward", "proxies", "agents", at, "best", "at the end")
@@ -235,9 +228,7 @@ def draw_curves(given: argparse.Namespace) -> None:
 
 
 def read_cells(sources: Sequence[str]) -> pd.DataFrame:
-    """Rewards and visits of all sources; UserError where one of the two is missing, or an action
-    is unknown.
-    """
+    """Rewards and visits of all sources; UserError where one is missing or an action is unknown."""
     table = read_protocol(sources, GRID_COLUMNS, "grid-rewards")
     for quantity in ("reward", "visits"):
         if not (table["quantity"] == quantity).any():
@@ -255,8 +246,7 @@ def read_cells(sources: Sequence[str]) -> pd.DataFrame:
 
 
 def mean_values(table: pd.DataFrame) -> pd.DataFrame:
-    """trained_on, agent, agents, quantity, row, column, cell, action, value, proxies: means over
-    ``proxies`` reward networks.
+    """Means over reward networks, and in ``proxies`` over how many, a row for each value of a cell.
 
     Visits are shares of all of the kind. A kind may be such means already, of the CSV of a figure.
     """
@@ -321,17 +311,14 @@ def paid_cells(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def reward_scale(cells: pd.DataFrame) -> Normalize:
-    """From the lowest to the highest reward but for steps into holes: one scale, so that boards
-    can be compared.
-    """
+    """One scale for all boards, from the lowest to the highest reward but of steps into holes."""
     paid = paid_cells(cells)
     usual = paid[~steps_into_holes(cells).loc[paid.index]]["value"]
     return Normalize(usual.min(), usual.max())
 
 
 def shown_rewards(cells: pd.DataFrame, above: float | None, each: bool) -> pd.DataFrame:
-    """Rewards above a limit alone; each: those of a kind scaled from 0, its lowest, to 1, its
-    highest: the paper's Figure 10.
+    """Rewards above a limit alone; each: those of a kind scaled to 0 .. 1, the paper's Figure 10.
 
     Its simplified variant has a limit of -50: the steps into the cliff are left out.
     """

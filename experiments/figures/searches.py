@@ -1,6 +1,4 @@
-"""Searches for proxies: fitness and share of runs solved over generations; step sizes and score
-transforms against success.
-"""
+"""Searches for proxies: success over generations, and by step size and score transform."""
 
 from __future__ import annotations
 
@@ -39,8 +37,7 @@ _REMEDY = "name runs of SE, or CSVs of lightning-rl proxies generations or of cl
 
 
 def read_generations(sources: Sequence[str], keys: Sequence[str] = ()) -> pd.DataFrame:
-    """gamename, exp_name, implementation, seed, run, generation (from 1), fitness_mean and
-    ``keys``; a row per generation.
+    """A row per generation, from 1: whose it is, run, fitness_mean and ``keys``.
 
     sources: run directories of SE and RN, folders above them, and CSVs of ``lightning-rl proxies
     generations`` or of claims.
@@ -122,9 +119,7 @@ def limit_of(game: str, table: pd.DataFrame, asked: float | None) -> float:
 
 
 def by_generation(run: pd.DataFrame) -> Floats:
-    """The fitness of generation 1, 2, .. of one run; one that a thinned table lacks has that of
-    the one before.
-    """
+    """The fitness of generations 1, 2, .. of a run; one that is missing is as the one before."""
     known = run.groupby("generation")["fitness_mean"].last()
     return known.reindex(range(1, int(known.index[-1]) + 1)).ffill().bfill().to_numpy(float)
 
@@ -153,9 +148,7 @@ def curves(runs: Sequence[Floats], limit: float, end: int) -> tuple[Floats, Floa
 
 
 def draw_fitness(axes: Axes, fitness: Floats, colour: str, label: str) -> pd.DataFrame:
-    """Thin lines of the runs and their mean, which ends where a run has no fitness; the rows of
-    the CSV.
-    """
+    """Runs thin, and their mean up to where the first of them ends; the rows of the CSV."""
     runs = pd.DataFrame(fitness.T, pd.RangeIndex(1, fitness.shape[1] + 1, name="generation"))
     middle = runs.mean(axis=1, skipna=False)
     axes.plot(runs.index, runs, color=colour, alpha=0.25, linewidth=0.7)
@@ -228,9 +221,7 @@ def draw_success(given: argparse.Namespace) -> None:
 
 
 def run_table(table: pd.DataFrame, asked: float | None) -> pd.DataFrame:
-    """A row per run: gamename, seed, ``STUDY``, generations until solved, or all that it took,
-    and whether it was solved.
-    """
+    """A row per run: gamename, seed, ``STUDY``, generations until solved or in all, and solved."""
     rows = []
     for _, run in table.groupby("run", sort=False):
         first, fitness = run.iloc[0], by_generation(run)
@@ -254,9 +245,7 @@ def require_study(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def read_runs(sources: Sequence[str], asked: float | None) -> pd.DataFrame:
-    """``run_table`` of the sources, some of which may be such tables already: the CSVs of a
-    figure.
-    """
+    """``run_table`` of the sources, of which CSVs of this figure are such tables already."""
 
     def of_csv(path: Path, label: str | None) -> pd.DataFrame:
         table = _read(path, "generations", "step_size")
@@ -273,9 +262,7 @@ def read_runs(sources: Sequence[str], asked: float | None) -> pd.DataFrame:
 def draw_runs(
     axes: Axes, runs: pd.DataFrame, transforms: Sequence[str], scale: Normalize
 ) -> PathCollection:
-    """Every run as a point: step size, score transform, and in how many generations it was
-    solved.
-    """
+    """Every run as a point: step size, score transform, and generations until it was solved."""
     lane = np.array([transforms.index(name) for name in runs["score_transform"]], dtype=float)
     lane += np.random.default_rng(0).uniform(
         -0.28, 0.28, len(runs)

@@ -1,5 +1,4 @@
-"""What fresh agents that were trained on proxies reach on the real task: the share of tests at or
-above each return, and means.
+"""Agents that were trained on proxies, tested on the real task: all returns, and means.
 
 Of the supervised baseline of synthetic environments also the model's loss.
 """
@@ -59,9 +58,7 @@ def read_transfer(sources: Sequence[str]) -> pd.DataFrame:
 
 
 def with_groups(table: pd.DataFrame) -> pd.DataFrame:
-    """With a column ``group``: what the agents trained on and, where protocols meet, what of
-    their own is not the same in all.
-    """
+    """Adds ``group``: what the agents trained on, and how, where that differs."""
     if table.groupby("agent")["protocol"].nunique().max() == 1:
         return table.assign(group=table["trained_on"])
     _, own = split_common(table["protocol"].unique())
@@ -75,8 +72,7 @@ def all_returns(table: pd.DataFrame) -> list[float]:
 
 
 def shares(table: pd.DataFrame) -> pd.DataFrame:
-    """agent, group, quantity ``share``, x (return), value: share of a group's test episodes at or
-    above each return of any group.
+    """Of each agent and group: the share of its test episodes at or above each return.
 
     No density is drawn: returns pile up at the ends of their range, where a kernel's width would
     decide the heights.
@@ -95,8 +91,9 @@ def shares(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def mean_return(agents: pd.DataFrame) -> tuple[float, float, float]:
-    """(mean, low, high) over proxies, as agents on one are not independent; over agents where
-    there is one proxy.
+    """(mean, low, high) over proxies, or over agents where there is one proxy.
+
+    Agents on one proxy are not independent.
     """
     proxies = agents.groupby("proxy")["return_mean"].mean().to_numpy()
     mean, low, high = mean_interval(
@@ -153,9 +150,7 @@ def draw_means(axes: Axes, table: pd.DataFrame, groups: Sequence[str]) -> None:
 
 
 def summary_rows(table: pd.DataFrame) -> list[tuple[str, ...]]:
-    """Header and one row per agent and group; mean and interval are over proxies, or over agents
-    where there is one proxy.
-    """
+    """Header, and a row per agent and group with its ``mean_return``."""
     rows: list[tuple[str, ...]] = [
         ("agent", "trained on", "proxies", "agents", "mean return", "median", "training steps")
     ]
@@ -222,9 +217,7 @@ def draw(given: argparse.Namespace) -> None:
 
 
 def read_losses(sources: Sequence[Path]) -> pd.DataFrame:
-    """run, loss, epoch (passes over the data, from 1), value of the held-out losses of MBRL
-    runs, or of CSVs that have them.
-    """
+    """run, loss, epoch (passes over the data, from 1), value: held-out losses of MBRL."""
     parts = [_losses_of_csv(path) for path in sources if not path.is_dir()]
     for path in filter(Path.is_dir, sources):
         for run in itertools.chain(*attempt(path, find_runs, [path])):

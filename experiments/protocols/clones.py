@@ -33,15 +33,8 @@ def run(given: argparse.Namespace) -> None:
     def loop_for(kind: AgentKind, proxy: Proxy) -> InnerLoop:
         return cloning_loop(proxy, kind.config, given.tests, kind.varied)
 
+    jobs = jobs_on(models, given.count)
     words = (f"{config.num_updates} updates", f"{given.tests} tests")
     train = tested_by(loop_for, "clones", given.seed)
-    write_agents(
-        given,
-        COLUMNS,
-        [kind],
-        jobs_on(models, given.count),
-        words,
-        train,
-        OBTAINED,
-        ("return_mean", "num_updates"),
-    )
+    summary = ("return_mean", "num_updates")
+    write_agents(given, COLUMNS, [kind], jobs, words, train, OBTAINED, summary)

@@ -1,5 +1,4 @@
-"""In how many generations proxies are evolved, run by run: the paper's Figures 2 and 11 (arXiv
-2202.02790).
+"""In how many generations proxies are evolved (arXiv 2202.02790, Figures 2 and 11).
 
 The runs are those of ``trainer.py --implementation SE`` without its logs and checkpoints, so a
 hundred short ones take minutes; long ones are better trained, as a run that is killed here begins
@@ -10,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -58,25 +56,23 @@ def evolve(
     asked: Sequence[tuple[str, Mapping[str, Any]]],
     tell: Callable[[str], None],
 ) -> list[dict[str, Any]]:
-    """A row for each generation of one run, counted from 0. base: layers of the YAML, asked: the
-    user's above them.
+    """A row for each generation, from 0, of one run.
+
+    base: layers of the YAML; asked: the user's above them.
 
     tell: is told before each generation which it is.
     """
-    cls, layers = METHODS[implementation], [*base, *asked]
-    config = build_config(cls.Config, layers)
-    of_runs = dict.fromkeys(
-        OF_RUNS, "runs of trainer.py read it, here max_epochs alone counts; leave it out"
-    )
-    refuse_unread(
-        config.unread() | of_runs, *((where, dotted_keys(values)) for where, values in asked)
-    )
+    cls = METHODS[implementation]
+    config = build_config(cls.Config, [*base, *asked])
+    reason = "runs of trainer.py read it, here max_epochs alone counts; leave it out"
+    unread = config.unread() | dict.fromkeys(OF_RUNS, reason)
+    refuse_unread(unread, *((where, dotted_keys(values)) for where, values in asked))
     config = config.resolved(gamename)
-    method = cls(
-        gamename, implementation=implementation, seed=seed, config=dataclasses.asdict(config)
-    )
-    outer, rows = method.outer_loop(), []
+    values = dataclasses.asdict(config)
+    method = cls(gamename, implementation=implementation, seed=seed, config=values)
+    outer = method.outer_loop()
     (_, optimizer), (scheduler,) = method.configure_optimizers()
+    rows = []
     shown = {key: getattr(config, key) for key in SHOWN}
     for number in range(config.max_epochs):
         tell(f"seed {seed}, generation {number} of {config.max_epochs}")
@@ -86,16 +82,13 @@ def evolve(
         scheduler.step()
         method.after_generation(number)
         solved = method.cfg.objective == "final_return" and method.solves(generation)
-        seconds = round(time.process_time() - started, 2)
-        rows.append(
-            {
-                **shown,
-                "generation": number,
-                "fitness_mean": generation.fitness,
-                "solved": solved,
-                "cpu_seconds": seconds,
-            }
-        )
+        row = {
+            "generation": number,
+            "fitness_mean": generation.fitness,
+            "solved": solved,
+            "cpu_seconds": round(time.process_time() - started, 2),
+        }
+        rows.append({**shown, **row})
         if solved and method.cfg.stop_when_solved:
             break
     return rows
@@ -107,10 +100,8 @@ def run(given: argparse.Namespace) -> None:
     asked = parse_settings(given.drawn, "--draw", "'step_size={log: [0.01, 10]}'")
     for key, value in asked.items():
         if not isinstance(value, dict):
-            raise UserError(
-                f"--draw {key}={value}: expected a space, e.g. --draw 'step_size={{log: [0.01, "
-                f"10]}}'"
-            )
+            example = "--draw 'step_size={log: [0.01, 10]}'"
+            raise UserError(f"--draw {key}={value}: expected a space, e.g. {example}")
     drawn = spaces(asked)
     words = [f"preset {given.preset}"] if given.preset else []
     words += [f"{key}={value}" for key, value in settings.items()]
@@ -125,18 +116,16 @@ def run(given: argparse.Namespace) -> None:
         with counting(given.runs, "runs") as advance:
             for seed in range(given.seed, given.seed + given.runs):
                 if not results.has(**about, seed=seed):
-                    values = {
-                        space.key: space.draw(generator(seed, f"draw {space.key}"))
-                        for space in drawn
-                    }
-                    layers = [("--set", settings), ("--draw", values)]
+                    values = {}
+                    for space in drawn:
+                        values[space.key] = space.draw(generator(seed, f"draw {space.key}"))
                     rows = evolve(
                         given.implementation,
                         given.gamename,
                         seed,
                         base,
-                        layers,
-                        functools.partial(advance, 0),
+                        [("--set", settings), ("--draw", values)],
+                        lambda text: advance(0, text),
                     )
                     results.add([{**about, "seed": seed, **row} for row in rows])
                 advance(1, f"seed {seed}")
@@ -144,24 +133,20 @@ def run(given: argparse.Namespace) -> None:
 
 
 def print_runs(rows: Sequence[Mapping[str, str]]) -> None:
-    """One line per group of runs: how many were solved, and when; a run that is not solved
-    counts as all of its generations.
+    """One line per group of runs: how many were solved, and when.
+
+    A run that was not solved counts as all of its generations.
     """
     table = pd.DataFrame(rows).astype({"cpu_seconds": float})
     table["solved"] = table["solved"] == "True"
-    table["before"] = ~table.groupby(list(KEY), sort=False)[
-        "solved"
-    ].cummax()  # of the first that solves
+    table["before"] = ~table.groupby(list(KEY), sort=False)["solved"].cummax()  # the first solved
     found = table.groupby(list(KEY), sort=False).agg(
         solved=("solved", "max"), before=("before", "sum"), seconds=("cpu_seconds", "sum")
     )
     for group, runs in found.groupby(list(KEY[:-1]), sort=False):
-        when, solved = sorted(runs["before"] + runs["solved"]), runs["solved"].sum()
-        text = (
-            f"{solved} of {len(runs)} runs solved, median {median(when):g} generations "
-            f"({when[0]} to {when[-1]})"
-        )
+        when = sorted(runs["before"] + runs["solved"])
         say(
-            f"{' | '.join(filter(None, group))}: {text}, {runs['seconds'].mean():.1f} s of CPU "
-            "time a run"
+            f"{' | '.join(filter(None, group))}: {runs['solved'].sum()} of {len(runs)} runs "
+            f"solved, median {median(when):g} generations ({when[0]} to {when[-1]}), "
+            f"{runs['seconds'].mean():.1f} s of CPU time a run"
         )

@@ -1,6 +1,4 @@
-"""What reward networks pay in a grid world, and where agents then go: the paper's Figure 10
-(arXiv 2202.02790).
-"""
+"""What reward networks pay in a grid world, and where agents go (arXiv 2202.02790, Figure 10)."""
 
 from __future__ import annotations
 
@@ -42,9 +40,7 @@ def rewards(model: Model, world: GridWorld, gamma: float) -> Tensor:
 
 
 def visits(model: Model, kind: AgentKind, number: int, run_seed: int) -> Tensor:
-    """How often ``number`` agents, trained until solved, are in each cell ``[cells]`` in a
-    greedy episode each, with its end.
-    """
+    """How often ``number`` trained agents are in each cell ``[cells]`` in a greedy episode each."""
     total = torch.zeros(model.proxy.spec.obs_size)
     variants = kind.by_config(jobs_on([model], number), run_seed)
     for stack, loop, trained in train_stacks(variants, training(1, None), "visits", run_seed):
@@ -65,10 +61,8 @@ def grid_rows(
     for place in range(world.obs_size):
         row, column = divmod(place, width)
         where = {"row": row, "column": column, "cell": world.cells[row][column]}
-        for a, move in enumerate(MOVES):
-            rows.append(
-                {"quantity": "reward", **where, "action": move, "value": float(paid[place, a])}
-            )
+        for action, value in zip(MOVES, paid[place].tolist(), strict=True):
+            rows.append({"quantity": "reward", **where, "action": action, "value": value})
         rows.append({"quantity": "visits", **where, "action": "", "value": float(visited[place])})
     return rows
 
@@ -86,12 +80,9 @@ def run(given: argparse.Namespace) -> None:
     (kind,) = asked_kinds([given.agent], gamename, "reward-curves", given)
     models += [real_task(gamename)] if given.real else []
     world = GRID_WORLDS[gamename]()
-    rows = write_proxies(
-        given,
-        COLUMNS,
-        models,
-        kind,
-        (),
-        lambda model: grid_rows(model, world, kind, given.count, given.seed),
-    )
+
+    def rows_of(model: Model) -> list[dict[str, Any]]:
+        return grid_rows(model, world, kind, given.count, given.seed)
+
+    rows = write_proxies(given, COLUMNS, models, kind, (), rows_of)
     say(f"{len({(row['trained_on'], row['proxy']) for row in rows})} proxies in {given.out}")

@@ -20,8 +20,9 @@ from lightning_rl.envs.wrapped_batch import WrappedBatch
 
 
 class Transitions(NamedTuple):
-    """Rows of transitions: obs, next_obs ``[B, O]``, action ``[B]`` or ``[B, A]``, reward ``[B]``,
-    done ``[B]``: 1 less what the agent's bootstrap is multiplied by.
+    """Transitions: obs, next_obs ``[B, O]``, action ``[B]`` or ``[B, A]``, reward and done ``[B]``.
+
+    done: 1 less what the agent's bootstrap is multiplied by.
     """
 
     obs: Tensor
@@ -58,17 +59,15 @@ class RecordedProxy(SyntheticProxy):
 
 
 def played(agent: Actors, spec: EnvSpec, seeds: Sequence[int], episodes: int) -> list[Transitions]:
-    """The transitions of ``episodes`` greedy episodes of each member on the real task, up to the
-    end of each.
-    """
-    envs = make_envs(
-        spec, [derive_seed(seed, "recorded test", k) for seed in seeds for k in range(episodes)]
-    )
+    """The transitions of ``episodes`` greedy episodes of each member on the real task."""
+    env_seeds = []
+    for seed in seeds:
+        env_seeds += [derive_seed(seed, "recorded test", k) for k in range(episodes)]
+    envs = make_envs(spec, env_seeds)
     kept: list[Transitions] = []
     _, lengths = evaluate_agents(agent, RecordedBatch(envs, kept), episodes)
-    steps = -(
-        -lengths.flatten() // spec.repeat
-    )  # decisions; later ones are of further episodes that nobody asked for
+    # decisions; later ones are of further episodes that nobody asked for
+    steps = torch.div(lengths.flatten() + spec.repeat - 1, spec.repeat, rounding_mode="floor")
     return [Transitions(*(column[step < steps] for column in row)) for step, row in enumerate(kept)]
 
 

@@ -1,5 +1,4 @@
-"""How fast agents learn with learned rewards, and without: the paper's Figures 5 and 9 (arXiv
-2202.02790).
+"""How fast agents learn with learned rewards, and without (arXiv 2202.02790, Figures 5 and 9).
 
 Agents train for as many steps as are asked for, in as many episodes as it takes. After every
 training episode one greedy episode of the real task is played; its return holds for the steps of
@@ -39,18 +38,16 @@ def curves(trained: Trained, grid: Tensor, worst: float | None) -> Tensor:
     """
     r = trained.results
     ends = r.lengths.cumsum(1)
-    place = torch.stack(
-        [torch.searchsorted(end, grid) for end in ends]
-    )  # the episode under way at that step
+    # the episode under way at each step
+    place = torch.stack([torch.searchsorted(end, grid) for end in ends])
     last = (r.episodes - 1).clamp(min=0).unsqueeze(1)
     found = torch.where(
         r.episodes.unsqueeze(1) > 0,
         r.scores.gather(1, torch.minimum(place, last)),
         trained.test_returns[:, :1],
     )
-    return found.masked_fill(
-        trained.test_returns.isnan().any(1, keepdim=True), math.nan if worst is None else worst
-    )
+    failed = trained.test_returns.isnan().any(1, keepdim=True)
+    return found.masked_fill(failed, math.nan if worst is None else worst)
 
 
 def default_agents(spec: EnvSpec) -> tuple[str, str]:
@@ -61,8 +58,7 @@ def default_agents(spec: EnvSpec) -> tuple[str, str]:
 
 
 def by_curiosity(kind: AgentKind, jobs: Sequence[Job], run_seed: int) -> agents.Variants:
-    """``AgentKind.by_config`` of plain and of curious agents: these differ in the agent, not in the
-    reward.
+    """``AgentKind.by_config`` of plain and of curious agents, which have the same reward.
 
     Curious ones have a bonus for what is new to them: counts for tables, an intrinsic curiosity
     module for networks.

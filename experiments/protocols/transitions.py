@@ -1,5 +1,4 @@
-"""What synthetic environments look like beside the real task: the paper's Figures 4 and 8 (arXiv
-2202.02790).
+"""Synthetic environments beside the real task, as counts (arXiv 2202.02790, Figures 4 and 8).
 
 Agents train on a proxy and then play the real task. Three samples: the transitions of the training;
 those of the real tests; and what the proxy answers to the observations and actions of the real
@@ -21,6 +20,7 @@ from experiments.protocols.recording import RecordedProxy, Transitions, joined, 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.lines import say
 from lightning_rl.core.seeding import derive_seed
+from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.proxies import SyntheticProxy
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.lab.protocols.agents import (
@@ -78,15 +78,14 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 
 
 def answers(model: Model, tested: Transitions, repeat: int) -> Transitions:
-    """What the proxy says to the observations and actions of ``tested``, each action taken
-    ``repeat`` times as agents take it.
+    """What the proxy says to the observations and actions of ``tested``.
+
+    Each action is taken ``repeat`` times, as agents take it.
     """
-    asked = tested.obs.unsqueeze(0)
-    envs, length = (
-        model.proxy.batch(model.params.unsqueeze(0), [0], 1.0, repeat),
-        torch.zeros(asked.shape[:2], dtype=torch.int64),
-    )
-    envs.restore({"state": asked, "obs": asked, "length": length, "clock": length[0]})
+    envs = model.proxy.batch(model.params.unsqueeze(0), [0], 1.0, repeat)
+    assert isinstance(envs, FuncBatch)
+    envs.state = envs.obs = tested.obs.unsqueeze(0)
+    envs.length = torch.zeros(envs.obs.shape[:2], dtype=torch.int64)
     step = envs.step(tested.action.unsqueeze(0))
     assert step.continuation is not None
     return tested._replace(
@@ -95,8 +94,9 @@ def answers(model: Model, tested: Transitions, repeat: int) -> Transitions:
 
 
 def histogram(values: Tensor, width: float) -> tuple[float, list[float], list[int]]:
-    """(width, lower edges, counts) of the bins that hold something; wider ones by powers of ten
-    where there would be too many.
+    """(width, lower edges, counts) of the bins that hold something.
+
+    Bins are wider by a power of ten where there would be too many.
     """
     finite = values[values.isfinite()].double()
     while len(finite) and (finite.max() - finite.min()) / width > MOST_BINS:
@@ -107,9 +107,8 @@ def histogram(values: Tensor, width: float) -> tuple[float, list[float], list[in
 
 def component_names(spec: EnvSpec) -> tuple[str, ...]:
     """The components of a task's observations, with units where they are known."""
-    return NAMES.get(
-        spec.family.removesuffix("-v0"), tuple(f"component {k + 1}" for k in range(spec.obs_size))
-    )
+    numbered = tuple(f"component {k + 1}" for k in range(spec.obs_size))
+    return NAMES.get(spec.family.removesuffix("-v0"), numbered)
 
 
 def components(spec: EnvSpec, sample: Transitions) -> dict[str, Tensor]:
@@ -125,20 +124,14 @@ def components(spec: EnvSpec, sample: Transitions) -> dict[str, Tensor]:
 def sample_transitions(
     model: Model, kind: AgentKind, count: int, tests: int, steps: int | None, run_seed: int
 ) -> list[Transitions]:
-    """The three samples of ``count`` agents on one proxy; one that diverged plays no real task.
-    UserError if all did.
-    """
+    """The three samples of ``count`` agents on one proxy; UserError if all agents diverged."""
     assert isinstance(model.proxy, SyntheticProxy)
-    recorded = RecordedProxy(
-        **{
-            field.name: getattr(model.proxy, field.name)
-            for field in dataclasses.fields(SyntheticProxy)
-        }
-    )
-    jobs, real, left_out = jobs_on([model._replace(proxy=recorded)], count), [], 0
-    for stack, _, trained in train_stacks(
-        [(kind, jobs)], training(1, steps), "transitions", run_seed
-    ):
+    fields = dataclasses.fields(SyntheticProxy)
+    recorded = RecordedProxy(**{each.name: getattr(model.proxy, each.name) for each in fields})
+    variants = [(kind, jobs_on([model._replace(proxy=recorded)], count))]
+    real: list[Transitions] = []
+    left_out = 0
+    for stack, _, trained in train_stacks(variants, training(1, steps), "transitions", run_seed):
         spec = dataclasses.replace(model.proxy.spec, repeat=kind.config.action_repeat)
         sound = trained.test_returns.isfinite().all(1).nonzero().squeeze(1)
         seeds = [
@@ -169,15 +162,8 @@ def histogram_rows(
         for component, values in components(spec, transitions).items():
             wide, lows, counts = histogram(values, width)
             if lows:
-                rows.append(
-                    {
-                        "sample": sample,
-                        "component": component,
-                        "width": wide,
-                        "lows": lows,
-                        "counts": counts,
-                    }
-                )
+                row = {"sample": sample, "component": component, "width": wide}
+                rows.append({**row, "lows": lows, "counts": counts})
     return rows
 
 

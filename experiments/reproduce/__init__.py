@@ -1,5 +1,4 @@
-"""``lightning-rl reproduce``: every claim of ``results/claims.yaml`` measured by its own commands,
-and the ledger of all of them.
+"""``lightning-rl reproduce``: each claim of ``results/claims.yaml`` is measured by its commands.
 
 ``claims``: what the manifest may say. ``runs``: the commands of a claim with one seed, and what is
 read from them. ``store``: the CSVs. ``checkout``: the commit they are of. ``ledger``: published

@@ -19,8 +19,9 @@ def commit_of(root: Path) -> str:
 
 
 def require_clean(root: Path) -> None:
-    """UserError where the checkout is not what its commit says. What this command writes, and
-    notes of the user, do not count.
+    """UserError where the checkout is not what its commit says.
+
+    What this command writes, and notes of the user, do not count.
     """
     lines = _git(root, "status", "--porcelain", "--untracked-files=all").splitlines()
     changed = [
@@ -44,9 +45,7 @@ def require_clean(root: Path) -> None:
 
 
 def require_commit(root: Path, commit: str) -> None:
-    """UserError where the checkout was changed since a run was begun: its code may be from
-    before or after.
-    """
+    """UserError where the checkout has changed since a run was begun."""
     if commit_of(root) != commit:
         raise UserError(
             f"'{root}' was at commit {commit[:12]} when this began and is no longer; leave it "

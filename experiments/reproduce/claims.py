@@ -48,8 +48,7 @@ Words = Annotated[str, Field(min_length=1)]
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
 class Differences:
-    """What the runs here do in another way than those that they stand beside, each in words, or
-    ``none``.
+    """How the runs here differ from those that they stand beside, each in words, or ``none``.
 
     Attributes:
         method: task, algorithm, networks and other values.
@@ -121,8 +120,7 @@ class Goal:
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
 class Read:
-    """What is read from the run of a seed: of a scalar, a table that a command wrote, or its
-    report.
+    """What is read of a seed's run: from a scalar, a table that a command wrote, or its report.
 
     Attributes:
         tag: a scalar that the run logs.
@@ -168,9 +166,7 @@ class Read:
 
     @property
     def in_unit_of_curve(self) -> bool:
-        """Whether the best of the curve can stand beside what is read: not beside steps or
-        shares.
-        """
+        """Whether it has the unit of the curve, so that the best can stand beside it."""
         return self.statistic == "mean"
 
     @property
@@ -186,8 +182,7 @@ class Read:
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
 class EarlierSeeds:
-    """Fresh seeds that were measured or looked at before settings or judges were what they are; no
-    longer evidence.
+    """Fresh seeds that were looked at before the settings or judges were final: no evidence now.
 
     Attributes:
         seeds: which, in words.
@@ -202,8 +197,9 @@ class EarlierSeeds:
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
 class Earlier:
-    """Files of before the manifest. made: on which seeds, by which commit, or where it was
-    published; commands: that made it.
+    """Files of before the manifest.
+
+    made: on which seeds, by which commit, or where it was published; commands: that made it.
     """
 
     made: str
@@ -259,9 +255,7 @@ class Claim:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What is kept of a run besides its value: columns of ``csv``; none where there is no
-        such file.
-        """
+        """What ``csv`` has of a run besides its value; nothing where there is no such file."""
         kept = ("env_steps", *self.curves) if self.curves else tuple(self.read.rows)
         return ("seed", *kept) if kept else ()
 

@@ -267,8 +267,9 @@ def begin_process() -> None:
 
 @contextlib.contextmanager
 def _on_ray(address: str | None) -> Iterator[Run]:
-    """A CPU for each job. Runs are resumed where their folder is: on a file system that all
-    machines share.
+    """A CPU of a cluster for each job.
+
+    Runs are resumed where their folder is: on a file system that all machines share.
     """
     import ray
 

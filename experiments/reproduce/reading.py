@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,27 +18,22 @@ from lightning_rl.core.yaml_files import read_yaml
 from lightning_rl.lab.tables import IDENTITY, csv_rows
 
 _KINDS = ("trained_on", "agent", "protocol")
-"""Columns of a table that say what its rows are of. The mean over several kinds is a number of
-none.
-"""
+"""Columns of a table that say what its rows are of; a mean over several kinds means nothing."""
 
 _AGENT = ("gamename", "trained_on", "proxy", "agent", "protocol", "seed", "number")
 KEPT_COLUMNS = {
     "means": (*_AGENT, "agents", "every", "returns"),
     "agents": (*_AGENT, "return_mean", "train_steps", "episodes", "test_returns"),
 }
-"""Of what is kept of a table; the proxy is the one of the seed, if any, ``agents`` says how many
-a row is the mean of.
-"""
+"""Of what is kept of a table; ``agents`` says how many of them a row is the mean of."""
 
 MEAN_POINTS = 50  # of a mean curve that are kept, at most
-POINTS, FIRST_POINTS = 100, 5
-"""Of a curve that are kept, about; and of its beginning, so that there is something to verify."""
+POINTS = 100  # of a curve that are kept, about
+FIRST_POINTS = 5  # of its beginning, so that there is something to verify
 
 
 def read_value(read: Read, runs: Sequence[Path], folder: Path) -> tuple[float, float]:
-    """The headline, and beside it the best of the curve, nan where there is none, or it would be in
-    another unit.
+    """The headline, and beside it the best of the curve, or nan where it has another unit.
 
     Scalars are those of the first training, as all curves are; reports are beside the last.
     """
@@ -76,9 +72,8 @@ def _of_report(path: Path, key: str) -> float:
             raise UserError(f"'{path}' has no '{key}'; mend read.key of the claim")
         found = found[part]
     if not isinstance(found, int | float):
-        raise UserError(
-            f"'{path}': '{key}' is {shown(found)}, no number; mend read.key of the claim"
-        )
+        reason = f"'{key}' is {shown(found)}, no number"
+        raise UserError(f"'{path}': {reason}; mend read.key of the claim")
     return float(found)
 
 
@@ -97,17 +92,13 @@ def read_rows(read: Read, runs: Sequence[Path]) -> list[dict[str, Any]]:
 
 
 def identity(runs: Sequence[Path]) -> dict[str, str]:
-    """What the first training, which curves are of, was: the columns ``IDENTITY``, empty where
-    nothing was trained.
-    """
+    """The columns ``IDENTITY`` of the first training, empty where nothing was trained."""
     about = read_yaml(runs[0] / "config.yaml") if runs else {}
     return {name: about.get(name, "") for name in IDENTITY}
 
 
 def read_kept(read: Read, folder: Path, seed: int) -> list[dict[str, Any]]:
-    """Rows of the table that are kept for figures: its agents, or the mean curve of those of
-    each kind.
-    """
+    """Rows of the table that are kept for figures: its agents, or their mean curve of each kind."""
     if read.keep is None:
         return []
     rows = matching_rows(folder / str(read.table), {})
@@ -132,7 +123,7 @@ def _means(rows: Sequence[Mapping[str, str]], key: str, seed: int) -> list[dict[
     kept = []
     for (game, trained_on, agent, protocol, every), curves in kinds.items():
         mean = np.array(curves).mean(axis=0)
-        step = -(-len(mean) // MEAN_POINTS)
+        step = math.ceil(len(mean) / MEAN_POINTS)
         kept.append(
             {
                 "gamename": game,
@@ -151,9 +142,7 @@ def _means(rows: Sequence[Mapping[str, str]], key: str, seed: int) -> list[dict[
 
 
 def _of_table(path: Path, read: Read) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The mean over the rows that count, of a number or of a curve; x: environment steps, where
-    the table says every how many.
-    """
+    """(environment steps, values): the mean over the rows that count, of a number or of a curve."""
     rows = matching_rows(path, read.where)
     if not rows or read.key not in rows[0]:
         raise UserError(
@@ -166,35 +155,24 @@ def _of_table(path: Path, read: Read) -> tuple[np.ndarray[Any, Any], np.ndarray[
             raise UserError(
                 f"'{path}': rows of {column} {found} count; say in read.where of the claim which"
             )
-    values = np.array([[float(number) for number in row[read.key].split()] for row in rows]).mean(
-        axis=0
-    )
+    curves = [[float(number) for number in row[read.key].split()] for row in rows]
+    values = np.array(curves).mean(axis=0)
     return np.arange(1.0, len(values) + 1) * float(rows[0].get("every", 1)), values
 
 
 def read_curve(tags: Sequence[str], run: Path) -> list[dict[str, Any]]:
-    """Rows of the claim's CSV: the first scalar, thinned but exact, and the others where they
-    have a value at the same step.
-    """
+    """Rows of the claim's CSV: the first scalar, thinned but exact, and the others at its steps."""
     from lightning_rl.lab.scalars import read_scalar
 
     curves = [read_scalar(run, tag) for tag in tags]
-    others = [
-        dict(zip(curve.env_steps.tolist(), curve.value.tolist(), strict=True)) for curve in curves
-    ]
+    by_step = {}
+    for tag, curve in zip(tags, curves, strict=True):
+        by_step[tag] = dict(zip(curve.env_steps.tolist(), curve.value.tolist(), strict=True))
     steps = curves[0].env_steps.tolist()
-    every = -(-len(steps) // POINTS)
-    kept = sorted(
-        {
-            *range(min(FIRST_POINTS, len(steps))),
-            *range(every - 1, len(steps), every),
-            len(steps) - 1,
-        }
-    )
-    return [{"env_steps": int(steps[i]), **_at(tags, others, steps[i])} for i in kept]
-
-
-def _at(
-    tags: Sequence[str], curves: Sequence[Mapping[float, float]], step: float
-) -> dict[str, float]:
-    return {tag: curve.get(step, float("nan")) for tag, curve in zip(tags, curves, strict=True)}
+    every = math.ceil(len(steps) / POINTS)
+    kept = {*range(min(FIRST_POINTS, len(steps))), *range(every - 1, len(steps), every)}
+    rows = []
+    for step in (steps[k] for k in sorted({*kept, len(steps) - 1})):
+        values = {tag: curve.get(step, float("nan")) for tag, curve in by_step.items()}
+        rows.append({"env_steps": int(step), **values})
+    return rows

@@ -116,15 +116,14 @@ def shown_command(claim: Claim, seed: int | str = "N") -> str:
 
 
 def _first_seed(claim: Claim, command: str, seed: int | str) -> int | str:
-    """Of a training for a seed of the claim: one with ``--num_seeds`` is the same for all, and
-    begins with their first.
-    """
+    """The ``--seed`` of a training for a seed; with ``--num_seeds`` the first of the claim."""
     return seed_list(claim.seeds)[0] if "--num_seeds" in shlex.split(command) else seed
 
 
 def steps_of(job: Job, budget: Mapping[str, Value]) -> list[Step]:
-    """The commands of a job. Trainings with the same words share a run directory, whatever claim
-    they belong to.
+    """The commands of a job.
+
+    Trainings with the same words share a run directory, whatever claim they belong to.
     """
     found: list[Step] = []
     run = job.folder
@@ -179,8 +178,7 @@ def _run_dir(words: Sequence[str], seed: int) -> Path:
 
 
 def run_job(job: Job) -> Outcome:
-    """Runs what is left of a job and reads it; what its commands print goes to ``log.txt`` in its
-    folder.
+    """Runs what is left of a job and reads it; what its commands print goes to ``log.txt``.
 
     An error of ours, there or while its results are read, is a failed run as well, its traceback in
     the log: the others go on.

@@ -1,6 +1,4 @@
-"""The CSVs of a claim: its curves, and beside them a row for each seed that says what it gave
-and where it was run.
-"""
+"""The CSVs of a claim: its curves, and a row for each seed with its value and where it was run."""
 
 from __future__ import annotations
 
@@ -47,24 +45,21 @@ def kept_path(root: Path, claim: Claim) -> Path | None:
 
 
 def read_runs(root: Path, claim: Claim) -> list[Row]:
-    """The seeds that are measured as the claim says now, in order; of other commands, or read
-    otherwise, they are no evidence.
-    """
+    """The rows of the seeds, in order, that are measured as the claim says now."""
     by_seed = {row["seed"]: row for row in _read(runs_path(root, claim), RUN_COLUMNS)}
-    if (
-        claim.columns and claim.curves_csv is None
-    ):  # without another claim's curves only that one is not measured
+    if claim.columns and claim.curves_csv is None:  # no curves of another claim
         by_seed = _only(by_seed, read_curves(root, claim))
     if claim.read.keep is not None:
         by_seed = _only(by_seed, read_kept_rows(root, claim))
-    found = [by_seed[seed] for seed in map(str, seed_list(claim.seeds)) if seed in by_seed]
-    for row in found:
+    measured = []
+    for seed in map(str, seed_list(claim.seeds)):
+        if seed not in by_seed:
+            continue
+        row = by_seed[seed]
         number(row, "value", runs_path(root, claim))
-    return [
-        row
-        for row in found
-        if (row["command"], row["read"]) == (shown_command(claim, row["seed"]), claim.read.text)
-    ]
+        if (row["command"], row["read"]) == (shown_command(claim, seed), claim.read.text):
+            measured.append(row)
+    return measured
 
 
 def _only(by_seed: Mapping[str, Row], stored: Sequence[Row]) -> dict[str, Row]:
@@ -85,9 +80,7 @@ def read_kept_rows(root: Path, claim: Claim) -> list[Row]:
 
 
 def add(root: Path, outcome: Outcome) -> None:
-    """Puts a seed into the CSVs of its claim, in place of what they had of it. Another process
-    may do so at the same time.
-    """
+    """Puts a seed into the CSVs of its claim, also while another process does so."""
     claim = outcome.job.claim
     path = root / claim.curves_file
     make_folder(path.parent)
@@ -134,10 +127,10 @@ def _replace(
 ) -> None:
     """Writes the file with ``new`` in place of the rows of the seed."""
     before = [row for row in _read(path, columns) if row["seed"] != str(seed)]
-    rows = [
-        *before,
-        *({name: shortest({"seed": seed, **row}[name]) for name in columns} for row in new),
-    ]
+    rows = list(before)
+    for row in new:
+        cells = {"seed": seed, **row}
+        rows.append({name: shortest(cells[name]) for name in columns})
     rows.sort(key=lambda row: int(row["seed"]))
     write_text(path, csv_lines([columns, *([row[name] for name in columns] for row in rows)]))
 

@@ -1,5 +1,4 @@
-"""``lightning-rl reproduce --verify``: the first epochs of a claim's first seed are run again and
-compared with the stored curve.
+"""``lightning-rl reproduce --verify``: the begin of a claim's first curve, run and compared.
 
 On the same processor with the same versions every digit is the same. Elsewhere sums are rounded in
 another way, which after some hundred updates is another run of the same method: there, values are

@@ -15,13 +15,9 @@ MUTATIONS = [
         ("divmod(self.num_timesteps - 1, self.epoch_steps)", "divmod(self.num_timesteps, self.epoch_steps)"),
         ("        self._evaluate()\n        if self._over", "        if self._over"),
         ("_log(\"rollout\", self._ended)\n            self._ended = []", "_log(\"rollout\", self._ended)"),
-        (('(\n'
-'                total + float(reward),\n'
-'                steps + info.get(STEPS, 1),\n'
-'                terminated or truncated,\n'
-'            )'), 'total + float(reward), steps + 1, terminated or truncated'),
+        ("steps += info.get(STEPS, 1)", "steps += 1"),
         ("self.env_steps += steps", "self.env_steps += 1"),
-        ("counts = (self.num_timesteps, self.episodes, self.env_steps)", "counts = (self.num_timesteps, 0, self.env_steps)"),
+        ("self.episodes / self.max_episodes,", "0.0,"),
         ("if key not in (*cfg.read, *ALONE):", "if False:"),
         ("if self._episode_num >= self.learning_episodes:", "if True:"),
         ("self.exploration_rate = self.exploration_schedule", "self.unused = self.exploration_schedule"),
@@ -78,13 +74,7 @@ MUTATIONS = [
     *area(
         "experiments/reproduce/reading.py", "experiments/reproduce/test_reading.py",
         ("range(every - 1, len(steps), every)", "range(0, len(steps), every)"),
-        (('\n'
-'        {\n'
-'            *range(min(FIRST_POINTS, len(steps))),\n'
-'            *range(every - 1, len(steps), every),\n'
-'            len(steps) - 1,\n'
-'        }\n'
-'    '), '{*range(min(FIRST_POINTS, len(steps))), *range(every - 1, len(steps), every)}'),
+        ("sorted({*kept, len(steps) - 1})", "sorted(kept)"),
         ("_of_report(runs[-1] /", "_of_report(runs[0] /"),
         ("read_scalar(runs[0], read.tag)", "read_scalar(runs[-1], read.tag)"),
         ("x = np.arange(1.0, len(values) + 1)", "x = np.arange(0.0, len(values))"),
