@@ -75,11 +75,10 @@ def evaluate(
         UserError: no checkpoint of this version, a command that its policy does not know, or
             weights that are not float32.
     """
-    episodes, num_workers = (
-        whole_number("episodes", episodes, 1, EPISODES),
-        check_workers(num_workers),
-    )
-    agent = load(agent) if isinstance(agent, str | Path) else agent
+    episodes = whole_number("episodes", episodes, 1, EPISODES)
+    num_workers = check_workers(num_workers)
+    if isinstance(agent, str | Path):
+        agent = load(agent)
     try:
         method = getattr(agent, "method", agent)
     except Exception:  # of a class of the user's
@@ -106,9 +105,9 @@ def play(
     method: Method, asked: Sequence[tuple[Command, ActionMode]], episodes: int, num_workers: int
 ) -> list[list[Episode]]:
     """``episodes`` episodes for each command and mode, all on the same environment seeds."""
-    requests = [
-        request for command, mode in asked for request in _requests(method, episodes, command, mode)
-    ]
+    requests = []
+    for command, mode in asked:
+        requests += _requests(method, episodes, command, mode)
     with contextlib.closing(method.collector(num_workers)) as collector:
         played = collector.collect(requests, method.policy.state_dict(), version=0)
     return [played[i : i + episodes] for i in range(0, len(played), episodes)]
@@ -124,14 +123,15 @@ def _about(method: Method) -> dict[str, Any]:
         "gamename": method.gamename,
         "env_steps": int(method.env_steps),
     }
-    loop = getattr(
-        method, "inner_loop", None
-    )  # of methods that learn a proxy: who plays has learned on it
-    return about if loop is None else {**about, "agent": loop.agents[0][0]}
+    loop = getattr(method, "inner_loop", None)
+    if loop is not None:  # of methods that learn a proxy: who plays has learned on it
+        about["agent"] = loop.agents[0][0]
+    return about
 
 
 def _statistics(episodes: Sequence[Episode]) -> dict[str, Any]:
-    returns, lengths = [e.ret for e in episodes], [e.env_steps for e in episodes]
+    returns = [episode.ret for episode in episodes]
+    lengths = [episode.env_steps for episode in episodes]
     return {
         "return": summarise(returns),
         "length": summarise(lengths),
@@ -143,21 +143,20 @@ def _statistics(episodes: Sequence[Episode]) -> dict[str, Any]:
 def parse_command(text: str | None, names: Sequence[str]) -> dict[str, float]:
     """The values that ``--eval_command name=value,...`` gives."""
     given: dict[str, float] = {}
-    for part in () if text is None else text.split(","):
+    for part in [] if text is None else text.split(","):
         name, equals, value = part.partition("=")
-        if name.strip() in given:
+        name = name.strip()
+        if name in given:
             raise UserError(
                 f"command '{shorten(str(text))}': {shorten(name)} is given twice; leave one out"
             )
         if not equals:
-            raise UserError(
-                f"command '{shorten(part)}': expected {names[0] if names else 'NAME'}=VALUE"
-            )
-        if name.strip() not in names:
-            raise UserError(f"command '{shorten(part)}': {unknown_name(name.strip(), names)}")
-        given[name.strip()] = _number(
-            value, part, f"write {name.strip()}={'1.5' if name.strip() == 'advantage' else '250'}"
-        )
+            example = names[0] if names else "NAME"
+            raise UserError(f"command '{shorten(part)}': expected {example}=VALUE")
+        if name not in names:
+            raise UserError(f"command '{shorten(part)}': {unknown_name(name, names)}")
+        example = "1.5" if name == "advantage" else "250"
+        given[name] = _number(value, part, f"write {name}={example}")
     return given
 
 
@@ -181,22 +180,22 @@ def parse_sweep(text: str | None) -> tuple[float, ...] | None:
         return ()
     remedy = "expected sweep, sweep=LOW:HIGH or sweep=A,B,..., e.g. sweep=-300:300"
     ranged = ":" in points
-    values = [_number(point, str(text), remedy) for point in points.split(":" if ranged else ",")]
+    words = points.split(":" if ranged else ",")
+    values = tuple(_number(word, str(text), remedy) for word in words)
+    fault = ""
     if not all(abs(value) <= WHOLE for value in values):
-        raise UserError(
-            f"command '{shorten(str(text))}': not all of it is within {-WHOLE:,} .. {WHOLE:,}; "
-            f"{remedy}"
-        )
-    if not 2 <= len(values) <= (2 if ranged else SWEEP_MOST):
-        raise UserError(f"command '{shorten(str(text))}': {remedy}")
-    for low, high in itertools.pairwise(values):
-        if not low < high:
-            raise UserError(
-                f"command '{shorten(str(text))}': {low:g} is not below {high:g}; {remedy}"
-            )
-    return (
-        tuple(np.linspace(values[0], values[1], SWEEP_POINTS).tolist()) if ranged else tuple(values)
-    )
+        fault = f"not all of it is within {-WHOLE:,} .. {WHOLE:,}; "
+    elif 2 <= len(values) <= (2 if ranged else SWEEP_MOST):
+        if all(low < high for low, high in itertools.pairwise(values)):
+            return _evenly(*values) if ranged else values
+        low, high = next(pair for pair in itertools.pairwise(values) if not pair[0] < pair[1])
+        fault = f"{low:g} is not below {high:g}; "
+    raise UserError(f"command '{shorten(str(text))}': {fault}{remedy}")
+
+
+def _evenly(low: float, high: float) -> tuple[float, ...]:
+    """The commands of a sweep over a range."""
+    return tuple(np.linspace(low, high, SWEEP_POINTS).tolist())
 
 
 def beside(checkpoint: Path, words: Sequence[str], force: bool) -> Out:
@@ -206,12 +205,11 @@ def beside(checkpoint: Path, words: Sequence[str], force: bool) -> Out:
     After the first word comes the checkpoint's name, unless it is a run's last: results of one do
     not replace another's.
     """
-    what, *asked = words
-    stem = [] if checkpoint.name == LAST or is_shipped(checkpoint) else [checkpoint.stem]
-    name = "_".join([what, *stem, *asked])
-    return Out(
-        results_folder(checkpoint) / name, (), force, "copy the checkpoint to a folder of your own"
-    )
+    words = list(words)
+    if checkpoint.name != LAST and not is_shipped(checkpoint):
+        words.insert(1, checkpoint.stem)
+    remedy = "copy the checkpoint to a folder of your own"
+    return Out(results_folder(checkpoint) / "_".join(words), (), force, remedy)
 
 
 def evaluate_checkpoint(
@@ -227,28 +225,19 @@ def evaluate_checkpoint(
     """
     method = load_method(path)
     given = parse_command(command_text, asked_names(method))
-    out = beside(
-        path, ["evaluation", *(f"{key}={exact(value)}" for key, value in given.items())], force
-    )
-    kept, film = Path(f"{out.path}.json"), Path(f"{out.path}.mp4")
+    words = [f"{name}={exact(value)}" for name, value in given.items()]
+    out = beside(path, ["evaluation", *words], force)
+    kept = Path(f"{out.path}.json")
+    film = Path(f"{out.path}.mp4")
     out.check(kept, _owned_report)  # before the work
     out.check(film, lambda _: _owned_report(kept))
-    report = {
-        "checkpoint": str(path),
-        "asked": given,
-        **evaluate(method, episodes, given, num_workers),
-        "video": None,
-    }
-    out.write(
-        _report_file(kept, report)
-    )  # before the environment's code draws: what was played is not lost
+    about = {"checkpoint": str(path), "asked": given}
+    report = {**about, **evaluate(method, episodes, given, num_workers), "video": None}
+    # Before the environment's own code draws: what was played is not lost.
+    out.write(_report_file(kept, report))
     if can_film(method.spec):
-        record_episode(
-            method,
-            _requests(method, 1, full_command(method, given), method.plays)[0],
-            film,
-            asked_text(given),
-        )
+        (request,) = _requests(method, 1, full_command(method, given), method.plays)
+        record_episode(method, request, film, asked_text(given))
         report["video"] = str(film)
         out.write(_report_file(kept, report))
     return report
@@ -256,7 +245,8 @@ def evaluate_checkpoint(
 
 def exact(value: float) -> str:
     """A number for a file name: in short form where that is exact, else in full."""
-    return short if float(short := f"{value:g}") == value else repr(value)
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)
 
 
 def _report_file(path: Path, report: Mapping[str, Any]) -> File:
@@ -265,11 +255,7 @@ def _report_file(path: Path, report: Mapping[str, Any]) -> File:
 
 def asked_text(given: Mapping[str, float]) -> str | None:
     """What was asked for, in words; None: what the checkpoint's command says."""
-    return (
-        ", ".join(f"{name} {value:g}" for name, value in given.items())
-        if given.keys() == {"return"}
-        else None
-    )
+    return f"return {given['return']:g}" if given.keys() == {"return"} else None
 
 
 def _owned_report(path: Path) -> bool:
@@ -278,10 +264,8 @@ def _owned_report(path: Path) -> bool:
         content = json.loads(read_text(path, "report"))
     except (UserError, ValueError, RecursionError):
         return False
-    return (
-        isinstance(content, dict)
-        and {"checkpoint", "implementation", "gamename", "episodes"} <= content.keys()
-    )
+    keys = {"checkpoint", "implementation", "gamename", "episodes"}
+    return isinstance(content, dict) and keys <= content.keys()
 
 
 def sweep(
@@ -304,33 +288,37 @@ def sweep(
         text: ``sweep``, ``sweep=LOW:HIGH`` or ``sweep=A,B,...``.
         force: overwrite files of these names that no sweep has written.
     """
-    method, values = load_method(path), parse_sweep(text)
-    limits_or_values = [exact(float(point)) for point in re.split("[=:,]", text)[1:]]
-    out = beside(path, ["sweep", *(["of"] if "," in text else []), *limits_or_values], force)
-    kept, picture = Path(f"{out.path}.json"), Path(f"{out.path}.png")
+    values = parse_sweep(text)
+    method = load_method(path)
+    words = [exact(float(point)) for point in re.split("[=:,]", text)[1:]]
+    if "," in text:
+        words.insert(0, "of")
+    out = beside(path, ["sweep", *words], force)
+    kept = Path(f"{out.path}.json")
+    picture = Path(f"{out.path}.png")
     out.check(picture, owned_picture)  # before the work
     out.check(kept, _owned_report)
     calibration = method.calibrated()
-    if (limits := method.command_limits() if calibration is None else calibration.limits) is None:
+    limits = method.command_limits() if calibration is None else calibration.limits
+    if limits is None:
         raise UserError(f"command sweep: the policy of '{path}' takes no command; leave it out")
     name = method.command_names[0] if calibration is None else "return"
-    values = values or tuple(np.linspace(limits[0], limits[1], SWEEP_POINTS).tolist())
-    played = play(
-        method,
-        [(full_command(method, {name: value}), "sampled") for value in values],
-        episodes,
-        num_workers,
-    )
-    obtained = [[episode.ret for episode in each] for each in played]
-    rows = [
-        {
-            "commanded": value,
-            "obtained_mean": float(np.mean(each)),
-            "obtained_sd": float(np.std(each, ddof=episodes > 1)),
-            "episodes": episodes,
-        }
-        for value, each in zip(values, obtained, strict=True)
-    ]
+    values = values or _evenly(*limits)
+    commands = [full_command(method, {name: value}) for value in values]
+    asked: list[tuple[Command, ActionMode]] = [(command, "sampled") for command in commands]
+    obtained = []
+    rows = []
+    for value, played in zip(values, play(method, asked, episodes, num_workers), strict=True):
+        returns = [episode.ret for episode in played]
+        obtained.append(returns)
+        rows.append(
+            {
+                "commanded": value,
+                "obtained_mean": float(np.mean(returns)),
+                "obtained_sd": float(np.std(returns, ddof=episodes > 1)),
+                "episodes": episodes,
+            }
+        )
     report = {
         "checkpoint": str(path),
         **_about(method),
@@ -341,9 +329,8 @@ def sweep(
         **obedience(values, obtained),
         "picture": str(picture),
     }
-    from lightning_rl.lab.figures.commands import (
-        draw_sweep,
-    )  # matplotlib, which training does without
+    # With matplotlib, which training does without.
+    from lightning_rl.lab.figures.commands import draw_sweep
 
     draw_sweep(out, report)
     out.write(_report_file(kept, report))
@@ -355,8 +342,8 @@ def calibrate_checkpoint(path: Path, num_workers: int) -> tuple[float, float]:
     the highest of them.
 
     The table is written into the checkpoint, of which nothing else changes. UserError where a run
-    is at work in its folder, or
-    the file has other weights when the table is there: that is of those which were played.
+    is at work in its folder, or the file has other weights when the table is there: that is of
+    those which were played.
     """
     if is_shipped(path):
         raise UserError(
@@ -375,36 +362,32 @@ def calibrate_checkpoint(path: Path, num_workers: int) -> tuple[float, float]:
         raise UserError(f"--calibrate: the policy of '{path}' takes no command; leave it out")
     with counting(CALIBRATION_EPISODES, "episodes") as advance:
         calibration = calibrate(method, num_workers, advance)
-    if (limits := calibration.limits) is None:
+    limits = calibration.limits
+    if limits is None:
         raise UserError(
             f"--calibrate: every command of '{path}' obtains the same return; train it longer"
         )
-    checkpoint, played = read_checkpoint(path), method.state_dict()
-    if not all(
-        name in played and torch.equal(value, played[name])
-        for name, value in checkpoint["state_dict"].items()
-    ):
-        raise UserError(
-            f"--calibrate: '{path}' has other weights than those that were played; {elsewhere}"
-        )
-    checkpoint["state_dict"] |= {
-        f"calibration.{name}": value for name, value in calibration.state_dict().items()
-    }
+    checkpoint = read_checkpoint(path)
+    played = method.state_dict()
+    for name, value in checkpoint["state_dict"].items():
+        if name not in played or not torch.equal(value, played[name]):
+            raise UserError(
+                f"--calibrate: '{path}' has other weights than those that were played; {elsewhere}"
+            )
+    for name, value in calibration.state_dict().items():
+        checkpoint["state_dict"][f"calibration.{name}"] = value
     write_plain(path, checkpoint)
     return limits
 
 
 def print_report(report: Mapping[str, Any]) -> None:
     """The table that ``--eval_agent`` shows."""
-    asked, command = (
-        ", ".join(f"{name} {value:g}" for name, value in report[key].items())
-        for key in ("asked", "command")
-    )
+    played = report["command"]
+    command = _in_words(played)
     caption = f"command: {command}" if command else None
-    if any(
-        report["command"].get(name) != value for name, value in report["asked"].items()
-    ):  # of a calibrated policy
-        caption = f"asked: {asked}, which is the command {command}"
+    if any(played.get(name) != value for name, value in report["asked"].items()):
+        # Of a calibrated policy.
+        caption = f"asked: {_in_words(report['asked'])}, which is the command {command}"
     columns = ("mean", "sd", "median", "iqm", "min", "max")
     rows: list[Sequence[str]] = [("", *columns, "length (min-max)")]
     for mode in ("sampled", "greedy"):
@@ -412,26 +395,24 @@ def print_report(report: Mapping[str, Any]) -> None:
         length = "{mean:.0f} ({min:.0f}-{max:.0f})".format(**stats["length"])
         rows.append([mode, *(f"{stats['return'][key]:.1f}" for key in columns), length])
     player = f", a {report['agent']} agent that learned on its proxy" if "agent" in report else ""
-    title = (
-        f"{report['implementation']} on {report['gamename']}{player}, {report['episodes']} "
-        "episodes each"
-    )
+    title = f"{report['implementation']} on {report['gamename']}{player}"
     film = f"video: {report['video'] or 'none, this environment cannot render'}"
-    put_rows(rows, title, caption, end=film)
+    put_rows(rows, f"{title}, {report['episodes']} episodes each", caption, end=film)
+
+
+def _in_words(command: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {value:g}" for name, value in command.items())
 
 
 def print_sweep(report: Mapping[str, Any]) -> None:
     """The table that ``--eval_command sweep`` shows."""
     rows: list[Sequence[str]] = [(f"commanded {report['command_name']}", "obtained return", "sd")]
     for row in report["rows"]:
-        rows.append(
-            (f"{row['commanded']:.2f}", f"{row['obtained_mean']:.1f}", f"{row['obtained_sd']:.1f}")
-        )
-    title = (
-        f"{report['implementation']} on {report['gamename']}, {report['episodes']} episodes "
-        "per command"
-    )
-    put_rows(rows, title, end=f"{obedience_line(report)}\npicture: {report['picture']}")
+        numbers = (f"{row['obtained_mean']:.1f}", f"{row['obtained_sd']:.1f}")
+        rows.append((f"{row['commanded']:.2f}", *numbers))
+    title = f"{report['implementation']} on {report['gamename']}"
+    end = f"{obedience_line(report)}\npicture: {report['picture']}"
+    put_rows(rows, f"{title}, {report['episodes']} episodes per command", end=end)
 
 
 def obedience_line(report: Mapping[str, Any]) -> str:
@@ -441,10 +422,10 @@ def obedience_line(report: Mapping[str, Any]) -> str:
     ranked = f"rank correlation of episodes {report['rank_correlation']:.2f}"
     if report["command_name"] != "return":
         return ranked
-    error = (
-        f"mean |obtained - commanded| {report['error']:.1f} ({report['error_share']:.1%} of "
-        "the range)"
+    share = f"{report['error_share']:.1%} of the range"
+    return (
+        f"mean |obtained - commanded| {report['error']:.1f} ({share}), "
+        f"chance alone leaves {report['floor']:.1f}, "
+        f"worst: {report['worst_obtained']:.1f} for {report['worst_asked']:.1f}, "
+        f"slope {report['slope']:.2f}, {ranked}"
     )
-    floor = f"chance alone leaves {report['floor']:.1f}"
-    worst = f"worst: {report['worst_obtained']:.1f} for {report['worst_asked']:.1f}"
-    return f"{error}, {floor}, {worst}, slope {report['slope']:.2f}, {ranked}"

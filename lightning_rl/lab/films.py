@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,9 +30,10 @@ from lightning_rl.run.loading import asked_names, full_command, load_method
 from lightning_rl.run.shipped import results_folder
 from lightning_rl.run.state import checkpoint_at
 
-_GIF_WIDTH, _GIF_FPS, _GIF_FRAMES, _COLOURS, _GAP = 900, 12.5, 260, 64, 8
-_STILL_S = 1.5  # how long the last frame stays
+_GIF_WIDTH, _GIF_FPS, _GIF_FRAMES = 900, 12.5, 260
 _STRIP_WIDTH, _STRIP_FRAMES = 1800, 6
+_COLOURS, _GAP = 64, 8
+_STILL_S = 1.5  # how long the last frame stays
 _MARK = b"lightning_rl film"
 _INSTEAD = "leave it out, for a film in a file"
 
@@ -55,7 +57,8 @@ def show(arguments: argparse.Namespace) -> None:
                 window.rest()
         return
     out = Out(arguments.out or results_folder(path) / "film.gif", force=arguments.force)
-    if (form := FORMS.get(out.path.suffix)) is None:
+    form = {".gif": gif, ".png": strips}.get(out.path.suffix)
+    if form is None:
         raise UserError(
             f"--out '{out.path}': films are written as GIF, or as strips of frames in a PNG; e.g. "
             "film.gif"
@@ -64,7 +67,8 @@ def show(arguments: argparse.Namespace) -> None:
     for each in given:
         full_command(method, each)
     method.prepare_evaluation()
-    reels, fps = [], 30.0
+    reels = []
+    fps = 30.0
     for each in given:
         frames: list[Array] = []
         with _stage(method, each, arguments.seed, frames.append) as (request, env):
@@ -87,8 +91,9 @@ def _stage(
 
 
 def _report(given: Mapping[str, float], episode: Episode) -> None:
-    own = "no command" if episode.command is None else "its own command"
-    asked = ", ".join(f"{name}={value:g}" for name, value in given.items()) or own
+    asked = ", ".join(f"{name}={value:g}" for name, value in given.items())
+    if not asked:
+        asked = "no command" if episode.command is None else "its own command"
     put(f"{asked}: return {episode.ret:.1f} in {episode.length} steps")
 
 
@@ -98,11 +103,10 @@ def _owned(path: Path) -> bool:
 
 def side_by_side(reels: Sequence[Sequence[Array]]) -> list[Array]:
     """The frames of several films as one; those that end sooner keep their last frame."""
-    gap = np.full((reels[0][0].shape[0], _GAP, 3), 255, dtype=np.uint8)
     frames = []
     for k in range(max(map(len, reels))):
-        row = [part for reel in reels for part in (gap, reel[min(k, len(reel) - 1)])]
-        frames.append(np.concatenate(row[1:], axis=1))
+        row = [_framed(reel[min(k, len(reel) - 1)]) for reel in reels]
+        frames.append(np.concatenate(row, axis=1)[:-_GAP, :-_GAP])
     return frames
 
 
@@ -110,11 +114,11 @@ def gif(reels: Sequence[Sequence[Array]], fps: float) -> bytes:
     """A small GIF: at most 900 pixels across, about 260 frames at most, about 12.5 a second, 64
     colours.
     """
-    every = max(1, round(fps / _GIF_FPS), -(-max(map(len, reels)) // _GIF_FRAMES))
+    every = max(1, round(fps / _GIF_FPS), math.ceil(max(map(len, reels)) / _GIF_FRAMES))
     reels = [[*reel[:-1:every], reel[-1]] for reel in reels]
     pictures = [_shrunk(frame, _GIF_WIDTH) for frame in side_by_side(reels)]
-    some = np.concatenate([np.asarray(picture) for picture in pictures[:: 1 + len(pictures) // 8]])
-    palette = Image.fromarray(some).quantize(_COLOURS, dither=Image.Dither.NONE)
+    some = [np.asarray(picture) for picture in pictures[:: 1 + len(pictures) // 8]]
+    palette = Image.fromarray(np.concatenate(some)).quantize(_COLOURS, dither=Image.Dither.NONE)
     frames = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]
     duration = [round(1000 * every / fps)] * (len(frames) - 1) + [round(1000 * _STILL_S)]
     file = io.BytesIO()
@@ -135,13 +139,16 @@ def strips(reels: Sequence[Sequence[Array]], fps: float) -> bytes:
     """A small PNG: a row of six frames of each film, from its first to its last, at most 1,800
     pixels across, 64 colours.
     """
-    rows = [np.concatenate([_framed(reel[k]) for k in evenly(len(reel))], axis=1) for reel in reels]
-    picture = _shrunk(np.concatenate(rows)[:-_GAP, :-_GAP], _STRIP_WIDTH).quantize(
-        _COLOURS, dither=Image.Dither.NONE
-    )
-    said, file = PngInfo(), io.BytesIO()
-    said.add_text("Comment", _MARK.decode())
-    picture.save(file, "PNG", optimize=True, pnginfo=said)
+    rows = []
+    for reel in reels:
+        frames = [_framed(reel[k]) for k in evenly(len(reel))]
+        rows.append(np.concatenate(frames, axis=1))
+    picture = _shrunk(np.concatenate(rows)[:-_GAP, :-_GAP], _STRIP_WIDTH)
+    small = picture.quantize(_COLOURS, dither=Image.Dither.NONE)
+    comment = PngInfo()
+    comment.add_text("Comment", _MARK.decode())
+    file = io.BytesIO()
+    small.save(file, "PNG", optimize=True, pnginfo=comment)
     return file.getvalue()
 
 
@@ -151,22 +158,15 @@ def evenly(count: int) -> list[int]:
 
 
 def _framed(frame: Array) -> Array:
+    """The frame with a white rim on the right and below."""
     return np.pad(frame, ((0, _GAP), (0, _GAP), (0, 0)), constant_values=255)
-
-
-FORMS: Mapping[str, Callable[[Sequence[Sequence[Array]], float], bytes]] = {
-    ".gif": gif,
-    ".png": strips,
-}
-"""How films are written, by the ending of their file."""
 
 
 def _shrunk(frame: Array, most: int) -> Image.Image:
     height, width = frame.shape[:2]
     share = min(1.0, most / width)
-    return Image.fromarray(frame).resize(
-        (round(width * share), round(height * share)), Image.Resampling.LANCZOS
-    )
+    size = (round(width * share), round(height * share))
+    return Image.fromarray(frame).resize(size, Image.Resampling.LANCZOS)
 
 
 class WindowClosedError(Exception):
@@ -184,24 +184,17 @@ class Window:
         os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
         import pygame  # of the environments
 
-        if (
-            sys.platform.startswith("linux")
-            and not {"DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"} & os.environ.keys()
-        ):
+        named = {"DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"} & os.environ.keys()
+        if sys.platform.startswith("linux") and not named:
             raise UserError(f"--window: there is no display here (DISPLAY is not set); {_INSTEAD}")
+        cannot = "--window: the display cannot be used"
         try:
             pygame.display.init()
         except pygame.error as error:
-            raise UserError(
-                f"--window: the display cannot be used ({error}); {_INSTEAD}"
-            ) from error
-        if (
-            pygame.display.get_driver() == "offscreen" and "SDL_VIDEODRIVER" not in os.environ
-        ):  # SDL's way out
-            raise UserError(
-                f"--window: the display cannot be used (DISPLAY={os.environ.get('DISPLAY')}); "
-                f"{_INSTEAD}"
-            )
+            raise UserError(f"{cannot} ({error}); {_INSTEAD}") from error
+        # What SDL falls back to where a display does not answer.
+        if pygame.display.get_driver() == "offscreen" and "SDL_VIDEODRIVER" not in os.environ:
+            raise UserError(f"{cannot} (DISPLAY={os.environ.get('DISPLAY')}); {_INSTEAD}")
         self._clock = pygame.time.Clock()
         return self
 

@@ -63,9 +63,8 @@ def imagine(path: Path, episodes: int, force: bool = False) -> dict[str, Any]:
         "rows": rows,
         "picture": str(picture),
     }
-    from lightning_rl.lab.figures.imagination import (
-        draw_imagination,
-    )  # matplotlib, which training does without
+    # With matplotlib, which training does without.
+    from lightning_rl.lab.figures.imagination import draw_imagination
 
     draw_imagination(out, report, real.draw if real.drawable else None, *pictures)
     return report
@@ -97,43 +96,36 @@ def _compare(
     state = real.reset(noise(real.reset_noise_size))
     obs = real.observe(state)
     for _ in range(0 if real.episodic else BURN_IN):
-        state, obs, *_ = real.step(
-            state, _actions(policy, obs, generator), noise(real.step_noise_size)
-        )
+        action = _actions(policy, obs, generator)
+        state, obs, *_ = real.step(state, action, noise(real.step_noise_size))
     first = obs
-    dream = (
-        model.start(obs, noise(model.model.encode_noise_size))
-        if isinstance(model, ModelEnv)
-        else state
-    )
-    seen, dreamt, rows = [first], [model.observe(dream)], []
-    alive, lengths = (
-        torch.ones(episodes, dtype=torch.bool),
-        torch.zeros(episodes, dtype=torch.int64),
-    )
-    for k in range(steps):
+    dream = state
+    if isinstance(model, ModelEnv):
+        dream = model.start(obs, noise(model.model.encode_noise_size))
+    seen = [first]
+    dreamt = [model.observe(dream)]
+    rows = []
+    alive = torch.ones(episodes, dtype=torch.bool)
+    lengths = torch.zeros(episodes, dtype=torch.int64)
+    for k in range(1, steps + 1):
         action = _actions(policy, obs, generator)
         state, obs, reward, terminated, _ = real.step(state, action, noise(real.step_noise_size))
         imagined = model.step(dream, action, noise(model.step_noise_size))
         dream = imagined.state
         if not alive.any():
             break
-        ending = (
-            imagined.terminated.float()
-            if imagined.continuation is None
-            else 1 - imagined.continuation
-        )
+        ending = imagined.terminated.float()
+        if imagined.continuation is not None:
+            ending = 1 - imagined.continuation
         errors = {
             "bit_error": (imagined.obs - obs).abs().mean(-1),
-            "unchanged_bit_error": (first - obs)
-            .abs()
-            .mean(-1),  # of a model in which nothing ever happens
+            # Of a model in which nothing ever happens.
+            "unchanged_bit_error": (first - obs).abs().mean(-1),
             "reward_error": (imagined.reward - reward).abs(),
             "termination_error": (ending - terminated.float()).abs(),
         }
-        rows.append(
-            {"step": k + 1, **{name: float(value[alive].mean()) for name, value in errors.items()}}
-        )
+        means = {name: float(value[alive].mean()) for name, value in errors.items()}
+        rows.append({"step": k, **means})
         seen.append(obs)
         dreamt.append(imagined.obs)
         lengths += alive
@@ -145,12 +137,9 @@ def _compare(
 
 def print_imagination(report: Mapping[str, Any]) -> None:
     """The table that ``--imagine`` shows."""
-    title = (
-        f"{report['implementation']} on {report['gamename']}, {report['episodes']} roll-outs: "
-        "mean absolute errors"
-    )
+    title = f"{report['implementation']} on {report['gamename']}, {report['episodes']} roll-outs"
     names = list(report["rows"][0])
     rows = [[name.replace("_", " ") for name in names]]
     for row in report["rows"]:
         rows.append([str(row["step"]), *(f"{row[name]:.4f}" for name in names[1:])])
-    put_rows(rows, title, end=f"picture: {report['picture']}")
+    put_rows(rows, f"{title}: mean absolute errors", end=f"picture: {report['picture']}")

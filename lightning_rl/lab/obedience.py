@@ -29,15 +29,10 @@ command vary more with guidance.
 """
 
 _COARSE, _COARSE_EPISODES = 17, 16  # commands for each guidance, episodes for each of them
-_ROUNDS, _FINE_EPISODES = (
-    4,
-    24,
-)  # rounds of a command for each point of the table, episodes for each of them
+_ROUNDS, _FINE_EPISODES = 4, 24  # of a command for each point of the table, episodes for each
 _BEYOND = 0.25  # commands reach this share of their range below what training saw
-_WINDOW, _WINDOW_SHARE = (
-    48,
-    0.1,
-)  # episodes of neighbouring commands that one mean is of, at least, and of all
+_WINDOW = 48  # episodes of neighbouring commands that one mean is of, at least
+_WINDOW_SHARE = 0.1  # ... and of all episodes
 
 CALIBRATION_EPISODES = (
     len(GUIDANCES) * _COARSE * _COARSE_EPISODES + _ROUNDS * Calibration.POINTS * _FINE_EPISODES
@@ -94,20 +89,19 @@ class Trials:
         """
         from scipy.optimize import isotonic_regression
 
-        order, size = (
-            np.argsort(self.first, kind="stable"),
-            max(_WINDOW, round(_WINDOW_SHARE * len(self.first))),
-        )
-        window = np.full(size, 1 / size)
-        first, mean = (
-            np.convolve(np.asarray(each)[order], window, "valid")
-            for each in (self.first, self.returns)
-        )
-        blocks = isotonic_regression(mean).blocks
-        first, level = (
-            np.add.reduceat(each, blocks[:-1]) / np.diff(blocks) for each in (first, mean)
-        )
-        return first, level
+        order = np.argsort(self.first, kind="stable")
+        size = max(_WINDOW, round(_WINDOW_SHARE * len(self.first)))
+
+        def running_mean(values: list[float]) -> Array:
+            return np.convolve(np.asarray(values)[order], np.full(size, 1 / size), "valid")
+
+        first, level = running_mean(self.first), running_mean(self.returns)
+        blocks = isotonic_regression(level).blocks
+
+        def block_mean(values: Array) -> Array:
+            return np.add.reduceat(values, blocks[:-1]) / np.diff(blocks)
+
+        return block_mean(first), block_mean(level)
 
 
 def table(tried: Mapping[float, Trials], floor: float) -> tuple[Array, Array, Array]:
@@ -119,20 +113,20 @@ def table(tried: Mapping[float, Trials], floor: float) -> tuple[Array, Array, Ar
     whose return is the nearest.
     """
     fits = {guidance: trials.fit() for guidance, trials in sorted(tried.items())}
-    lowest, highest = (
-        min(level[0] for _, level in fits.values()),
-        max(level[-1] for _, level in fits.values()),
-    )
-    asked = np.linspace(floor if lowest < floor < highest else lowest, highest, Calibration.POINTS)
-    first, guided, missed = np.zeros(len(asked)), np.zeros(len(asked)), np.full(len(asked), np.inf)
+    lowest = min(level[0] for _, level in fits.values())
+    highest = max(level[-1] for _, level in fits.values())
+    if lowest < floor < highest:
+        lowest = floor
+    asked = np.linspace(lowest, highest, Calibration.POINTS)
+    first = np.zeros(len(asked))
+    guided = np.zeros(len(asked))
+    missed = np.full(len(asked), np.inf)
     for guidance, (commands, level) in fits.items():
         off = np.abs(asked - asked.clip(level[0], level[-1]))
         better = off < missed
-        first[better], guided[better], missed[better] = (
-            np.interp(asked[better], level, commands),
-            guidance,
-            off[better],
-        )
+        first[better] = np.interp(asked[better], level, commands)
+        guided[better] = guidance
+        missed[better] = off[better]
     return asked, first, guided
 
 
@@ -155,30 +149,23 @@ def calibrate(
     """
     low, high = method.command_limits() or (0.0, 0.0)
     rest = (method.first_command() or ())[1:]
-    parameters, tried, played = (
-        method.policy.state_dict(),
-        {guidance: Trials() for guidance in GUIDANCES},
-        0,
-    )
+    parameters = method.policy.state_dict()
+    tried = {guidance: Trials() for guidance in GUIDANCES}
+    played = 0
     with contextlib.closing(method.collector(num_workers)) as collector:
-        uniform = [
-            e.ret
-            for e in collector.collect(warm_up_requests(method.seed, 64), parameters, version=0)
-        ]
+        episodes = collector.collect(warm_up_requests(method.seed, 64), parameters, version=0)
+        uniform = [episode.ret for episode in episodes]
         floor = float(np.mean(uniform) - np.std(uniform))
         low -= _BEYOND * (high - low)
-        if (
-            method.command_names[0] == "return"
-        ):  # the best episodes, which UDRL keeps, are no measure of what can be asked for
+        if method.command_names[0] == "return":
+            # The best episodes, which UDRL keeps, are no measure of what can be asked for.
             low = min(low, floor)
         asked = [(c, w) for w in GUIDANCES for c in np.linspace(low, high, _COARSE).tolist()]
         for number in range(1 + _ROUNDS):
+            count = _FINE_EPISODES if number else _COARSE_EPISODES
             requests: list[Request] = []
             for first, guidance in asked:
-                count, start = (
-                    _FINE_EPISODES if number else _COARSE_EPISODES,
-                    played + len(requests),
-                )
+                start = played + len(requests)
                 requests += evaluation_requests(
                     method.seed, "calibration", start, count, (first, *rest, guidance), "sampled"
                 )

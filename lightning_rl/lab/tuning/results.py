@@ -51,6 +51,7 @@ class Trial:
 
 
 def _about(plan: Plan) -> dict[str, Any]:
+    """What is searched, as ``search.yaml`` has it."""
     options = plan.options
     return {
         "implementation": options.implementation,
@@ -72,18 +73,26 @@ def require_same(plan: Plan) -> None:
     """UserError where the search that is there is another one: its trials would be taken for
     those of this.
     """
-    there, now = read_search(plan.folder), yaml.safe_load(yaml.safe_dump(_about(plan)))
-    parts = {
-        f"{name}.": (there.pop(name, None) or {}, now.pop(name)) for name in ("tune", "config")
-    } | {"": (there, now)}
-    for part, (old, new) in parts.items():
-        for key in sorted(new.keys() | old.keys()):
-            if old.get(key) != new.get(key):
-                raise UserError(
-                    f"--resume: {part}{key} is {shown(new.get(key))} now but {shown(old.get(key))} "
-                    f"in '{plan.folder / SEARCH}'; "
-                    "use the same settings, or another --exp_name for a new search"
-                )
+    path = plan.folder / SEARCH
+    old = _flat(read_search(plan.folder))
+    new = _flat(yaml.safe_load(yaml.safe_dump(_about(plan))))
+    for key in sorted(new.keys() | old.keys()):
+        if old.get(key) != new.get(key):
+            raise UserError(
+                f"--resume: {key} is {shown(new.get(key))} now but {shown(old.get(key))} in "
+                f"'{path}'; use the same settings, or another --exp_name for a new search"
+            )
+
+
+def _flat(about: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of ``search.yaml``, those of its blocks as ``tune.KEY`` and ``config.KEY``."""
+    flat: dict[str, Any] = {}
+    for name, value in about.items():
+        if name in ("tune", "config"):
+            flat |= {f"{name}.{key}": each for key, each in (value or {}).items()}
+        else:
+            flat[name] = value
+    return flat
 
 
 def read_search(folder: Path) -> dict[str, Any]:
@@ -100,11 +109,8 @@ def read_trials(folder: Path) -> list[Trial]:
     """All trials of a search, also while it runs; UserError if there is none."""
     found = []
     for settings in sorted(folder.glob(f"*/{SETTINGS}")):
-        if (
-            record_of(settings) is not None
-            and not is_recorded(settings)
-            and not was_there(settings)
-        ):
+        recorded = record_of(settings) is None or is_recorded(settings)
+        if not recorded and not was_there(settings):
             continue  # a folder of the user
         refuse_foreign(settings)
         trial, rows = settings.parent, read_reports(settings.parent)
@@ -155,30 +161,28 @@ def write_results(plan: Plan, trials: Sequence[Trial]) -> None:
         "config": dataclasses.asdict(plan.config(best.settings)),
     }
     ((key, total),) = plan.tune.budget.items()
+    seeds = f"{options.seed} .. {options.seed + plan.tune.seeds - 1}"
+    settings = ", ".join(f"{name}={plain(value)}" for name, value in best.settings.items())
     head = (
         f"# The best of {len(trials)} trials ({plan.tune.algorithm}): {plan.tune.metric} "
-        f"{best.score:.6g}, mean of seeds "
-        f"{options.seed} .. {options.seed + plan.tune.seeds - 1} at {key} "
-        f"{best.reports[-1][0]:.0f} of {total}.\n"
-        f"# It has {', '.join(f'{name}={plain(value)}' for name, value in best.settings.items())}\n"
+        f"{best.score:.6g}, mean of seeds {seeds} at {key} {best.reports[-1][0]:.0f} of {total}.\n"
+        f"# It has {settings}\n"
     )
     write_text(plan.folder / BEST, head + yaml.safe_dump(content, sort_keys=False))
-    rows = [_row(trial, plan) for trial in order]
-    write_text(plan.folder / TABLE, pd.DataFrame(rows).to_csv(index=False, lineterminator="\n"))
-    shown = [("trial", "state", key, "score", "settings")]
-    for row in rows:
-        settings = " ".join(f"{name}={row[name].replace(' ', '')}" for name in plan.tune.search)
-        shown.append((row["trial"], row["state"], row[key], row["score"], settings))
-    put_rows(
-        shown,
-        f"{options.implementation} on {options.gamename}: {plan.tune.metric}, {plan.tune.seeds} "
-        "seeds",
-    )
+    table = [_row(trial, plan) for trial in order]
+    write_text(plan.folder / TABLE, pd.DataFrame(table).to_csv(index=False, lineterminator="\n"))
+    rows = [("trial", "state", key, "score", "settings")]
+    for row in table:
+        words = [f"{name}={row[name].replace(' ', '')}" for name in plan.tune.search]
+        rows.append((row["trial"], row["state"], row[key], row["score"], " ".join(words)))
+    method = f"{options.implementation} on {options.gamename}"
+    put_rows(rows, f"{method}: {plan.tune.metric}, {plan.tune.seeds} seeds")
     use = (
         f"--implementation {options.implementation} --gamename {options.gamename} --config "
         f"{plan.folder / BEST}"
     )
-    use += "" if options.logdir == Path("exp_dir").absolute() else f" --logdir {options.logdir}"
+    if options.logdir != Path("exp_dir").absolute():
+        use += f" --logdir {options.logdir}"
     unseen = max(100, options.seed + plan.tune.seeds)
     say(
         f"best settings: {plan.folder / BEST}",
@@ -188,28 +192,19 @@ def write_results(plan: Plan, trials: Sequence[Trial]) -> None:
 
 def _row(trial: Trial, plan: Plan) -> dict[str, str]:
     (key,) = plan.tune.budget
-    budget, score = (f"{value:.6g}" for value in trial.reports[-1]) if trial.reports else ("", "")
-    settings = {name: plain(trial.settings.get(name)) for name in plan.tune.search}
-    state = state_of(trial, plan.tune.reports)
-    return {
-        "trial": trial.name,
-        "state": state,
-        key: budget,
-        "score": score,
-        "seed_scores": trial.seed_scores,
-        **settings,
-    }
+    row = {"trial": trial.name, "state": state_of(trial, plan.tune.reports), key: "", "score": ""}
+    if trial.reports:
+        budget, score = trial.reports[-1]
+        row |= {key: f"{budget:.6g}", "score": f"{score:.6g}"}
+    row["seed_scores"] = trial.seed_scores
+    return row | {name: plain(trial.settings.get(name)) for name in plan.tune.search}
 
 
 def plain(value: Any) -> str:
     """A setting in few characters."""
-    return (
-        f"{value:.4g}"
-        if isinstance(value, float)
-        else value
-        if isinstance(value, str)
-        else json.dumps(value)
-    )
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def state_of(trial: Trial, reports: int) -> str:

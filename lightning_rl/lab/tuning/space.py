@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Container, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -38,11 +38,9 @@ class TuneConfig:
 
     def __post_init__(self) -> None:
         if len(self.budget) != 1 or not self.budget.keys() <= set(BUDGETS):
-            one_of = ", ".join(BUDGETS)
-            asked = f"tune budget {self.budget}: expected one of {one_of}"
             raise ValueError(
-                f'{asked}; --tune "budget={{max_epochs: 4}}" sets it anew, budget.KEY=... adds to '
-                "it"
+                f"tune budget {self.budget}: expected one of {', '.join(BUDGETS)}; "
+                '--tune "budget={max_epochs: 4}" sets it anew, budget.KEY=... adds to it'
             )
         if both := {*self.budget, *self.settings} & self.search.keys():
             raise ValueError(
@@ -57,7 +55,7 @@ class TuneConfig:
 
 
 def load_tune_config(
-    implementation: str, gamename: str, settings: Mapping[str, Any], unread: Container[str] = ()
+    implementation: str, gamename: str, settings: Mapping[str, Any], unread: Iterable[str] = ()
 ) -> TuneConfig:
     """``tune: default:`` < ``tune: <gamename>:`` < settings; UserError where the method has no such
     block.
@@ -73,17 +71,15 @@ def load_tune_config(
             f"--use_tune: {where} has no tune: block; add one, upside_down.yaml explains its keys"
         )
     for _, values in blocks:
-        for key in [key for key in values if key.removeprefix("search.") in unread]:
-            del values[key]
-        if isinstance(values.get("search"), dict):
-            values["search"] = {
-                key: space for key, space in values["search"].items() if key not in unread
-            }
+        for key in unread:
+            values.pop(key, None)
+            values.pop(f"search.{key}", None)
+            if isinstance(values.get("search"), dict):
+                values["search"].pop(key, None)
     config = build_config(TuneConfig, [*blocks, ("--tune", settings)])
     (total,) = config.budget.values()
-    return dataclasses.replace(
-        config, reports=min(config.reports, total)
-    )  # or nothing would be trained before the first
+    # With more reports than the budget, nothing would be trained before the first.
+    return dataclasses.replace(config, reports=min(config.reports, total))
 
 
 FORMS = {
@@ -116,15 +112,12 @@ class Space:
         """The config's value of a random draw."""
         if self.form == "choice":
             return self.values[int(rng.integers(len(self.values)))]
-        low, high = (float(value) for value in self.values)
-        high += "int" in self.form  # whole numbers are cut off, and the highest is one of them
-        logarithmic = "log" in self.form
-        drawn = (
-            math.exp(rng.uniform(math.log(low), math.log(high)))
-            if logarithmic
-            else rng.uniform(low, high)
-        )
-        return self.decode(drawn)
+        low, high = map(float, self.values)
+        if "int" in self.form:
+            high += 1  # whole numbers are cut off, and the highest is one of them
+        if "log" in self.form:
+            return self.decode(math.exp(rng.uniform(math.log(low), math.log(high))))
+        return self.decode(rng.uniform(low, high))
 
     def codes(self) -> list[Any]:
         """Choices as plain values: search algorithms cannot hash lists."""
@@ -137,9 +130,9 @@ class Space:
         """The key's values at both ends of the space (of ``one_minus_log`` the highest first),
         or all its choices.
         """
-        return (
-            self.values if self.form == "choice" else [self.decode(value) for value in self.values]
-        )
+        if self.form == "choice":
+            return self.values
+        return [self.decode(value) for value in self.values]
 
 
 def spaces(search: Mapping[str, Mapping[str, Any]]) -> list[Space]:
@@ -156,19 +149,11 @@ def _space(key: str, description: Mapping[str, Any]) -> Space:
     ((form, values),) = description.items()
     if not isinstance(values, list) or len(values) < (1 if form == "choice" else 2):
         raise UserError(f"tune search '{key}': {form} needs {FORMS[form]}, got {values!r}")
-    if form != "choice":
-        numbers = all(
-            isinstance(v, int | float) and not isinstance(v, bool) and abs(v) <= WHOLE
-            for v in values
-        )
-        if (
-            not numbers
-            or len(values) != 2
-            or values[0] >= values[1]
-            or ("log" in form and values[0] <= 0)
-        ):
-            limit = " with 0 < low < high" if "log" in form else " with low < high"
-            raise UserError(
-                f"tune search '{key}': {form} needs {FORMS[form]}{limit}, got {values!r}"
-            )
+    if form == "choice":
+        return Space(key, form, values)
+    numbers = all(type(value) in (int, float) and abs(value) <= WHOLE for value in values)
+    least = 0 if "log" in form else -math.inf
+    if not numbers or len(values) != 2 or values[0] >= values[1] or values[0] <= least:
+        limit = "with 0 < low < high" if "log" in form else "with low < high"
+        raise UserError(f"tune search '{key}': {form} needs {FORMS[form]} {limit}, got {values!r}")
     return Space(key, form, values)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from lightning_rl.core.config import build_config, config_layers, refuse_unread
+from lightning_rl.core.config import Layer, build_config, config_layers, refuse_unread
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import appending, read_lines, remove, write_text
 from lightning_rl.core.schema import MethodConfig
@@ -62,6 +62,12 @@ class Plan:
         """
         return {**self.options.settings, **self.tune.settings, **self.tune.budget}
 
+    @property
+    def _layers(self) -> list[Layer]:
+        """The values of the run's config without what is set, the most special last."""
+        o = self.options
+        return config_layers(o.implementation, o.gamename, o.preset, o.config)
+
     def _alone(self) -> dict[str, Any]:
         """Values of the searched keys for a config without a trial's settings: none, if the config
         is valid without them.
@@ -71,50 +77,41 @@ class Plan:
         """
         try:
             run_config(dataclasses.replace(self.options, settings=self.fixed))
-            return {}
         except UserError:
-            o, values = self.options, dict[str, Any]()
-            for _, layer in config_layers(o.implementation, o.gamename, o.preset, o.config):
+            values: dict[str, Any] = {}
+            for _, layer in self._layers:
                 values |= layer
-            return {
-                space.key: space.bounds()[0]
-                for space in spaces(self.tune.search)
-                if values.get(space.key, ...) is None
-            }
+            missing = [
+                space for space in spaces(self.tune.search) if values.get(space.key, ...) is None
+            ]
+            return {space.key: space.bounds()[0] for space in missing}
+        return {}
 
     def settings(self, drawn: Mapping[str, Any]) -> dict[str, Any]:
         """The searched keys' values for what the search algorithm drew, without those that make
         no difference beside others.
         """
         found = {space.key: space.decode(drawn[space.key]) for space in spaces(self.tune.search)}
+        # The keys of single agents, ``agent.DDQN.gamma``, are left out: naming one would choose it.
+        plain = {key: value for key, value in found.items() if "." not in key}
+        layers = [*self._layers, ("--set", {**self.fixed, **plain})]
+        schema = implementation(self.options.implementation).Config
         try:
-            unread = self._unread(found)
+            unread = build_config(schema, layers).unread()
         except UserError:  # a combination that cannot be, as its training will say
             return found
         return {key: value for key, value in found.items() if key not in unread}
-
-    def _unread(self, settings: Mapping[str, Any]) -> Mapping[str, str]:
-        """Without the searched keys of single agents, ``agent.DDQN.gamma``: naming one would
-        choose it.
-        """
-        o, every = (
-            self.options,
-            {**self.fixed, **{key: value for key, value in settings.items() if "." not in key}},
-        )
-        layers = [
-            *config_layers(o.implementation, o.gamename, o.preset, o.config),
-            ("--set", every),
-        ]
-        return build_config(implementation(o.implementation).Config, layers).unread()
 
     def runs(self, name: str, settings: Mapping[str, Any]) -> list[RunOptions]:
         """The runs of a trial, with the whole budget: one of all seeds where the method stacks
         them, else one for each.
         """
         base = self.options
-        exp_name = f"{base.exp_name}/{base.implementation}/tune/{name}"
         run = dataclasses.replace(
-            base, exp_name=exp_name, settings={**self.fixed, **settings}, num_seeds=self.tune.seeds
+            base,
+            exp_name=f"{base.exp_name}/{base.implementation}/tune/{name}",
+            settings={**self.fixed, **settings},
+            num_seeds=self.tune.seeds,
         )
         return [run] if implementation(base.implementation).stackable else run.single_runs()
 
@@ -126,18 +123,17 @@ class Plan:
 
     def check(self) -> None:
         """UserError for a search that cannot run, e.g. a space beyond what a key may be."""
-        check_accelerator(self.options, self.config({}))
-        inner = [
-            key
-            for key in self.tune.search
-            if "." in key and key.partition(".")[0] not in self.tune.search
-        ]
-        refuse_unread(self.config({}).unread() if inner else {}, ("tune search", inner))
+        config = self.config({})
+        check_accelerator(self.options, config)
+        search = self.tune.search
+        inner = [key for key in search if "." in key and key.partition(".")[0] not in search]
+        if inner:
+            refuse_unread(config.unread(), ("tune search", inner))
         others = self._alone()
         for space in spaces(self.tune.search):
             for value in space.bounds():
-                (run, *_) = self.runs("check", {**others, space.key: value})
-                run_config(run, "tune search")
+                settings = {**others, space.key: value}
+                run_config(self.runs("check", settings)[0], "tune search")
 
 
 def run_trial(plan: Plan, name: str, settings: Mapping[str, Any]) -> Iterator[dict[str, float]]:
@@ -159,18 +155,22 @@ def run_trial(plan: Plan, name: str, settings: Mapping[str, Any]) -> Iterator[di
     if len(before_now) >= tune.reports:
         yield {name: float(before_now[-1][name]) for name in COLUMNS[:3]}
     for number in range(len(before_now) + 1, tune.reports + 1):
-        before, budget = (round(total * n / tune.reports) for n in (number - 1, number))
-        after, scores = before if key == "max_env_steps" else None, []
+        budget = round(total * number / tune.reports)
+        begin = None
+        if key == "max_env_steps":
+            begin = round(total * (number - 1) / tune.reports)
+        scores = []
         for run in plan.runs(name, settings):
-            if number_of := run_training(
-                dataclasses.replace(run, resume=True), [StopAtBudget(key, budget)]
-            ).signal:
-                raise Stopped(number_of)
-            scores += [
-                stretch_score(each.run_dir, tune.metric, after) for each in run.single_runs()
-            ]
+            resumed = dataclasses.replace(run, resume=True)
+            ended = run_training(resumed, [StopAtBudget(key, budget)])
+            if ended.signal:
+                raise Stopped(ended.signal)
+            for seed in run.single_runs():
+                scores.append(stretch_score(seed.run_dir, tune.metric, begin))
         report = {"report": number, "budget": budget, "score": float(np.mean(scores))}
-        _record(folder, [*report.values(), " ".join(f"{score:.6g}" for score in scores)])
+        row = [*report.values(), " ".join(f"{score:.6g}" for score in scores)]
+        with appending(folder / REPORTS, ",".join(COLUMNS), "move it away") as reports:
+            reports.append(csv_lines([row]))
         yield report
 
 
@@ -189,11 +189,6 @@ def read_reports(folder: Path) -> list[dict[str, str]]:
     if not path.exists():
         return []
     return list(csv_rows(read_lines(path, "trial's reports")))
-
-
-def _record(folder: Path, row: list[Any]) -> None:
-    with appending(folder / REPORTS, ",".join(COLUMNS), "move it away") as reports:
-        reports.append(csv_lines([row]))
 
 
 def fail(folder: Path, error: UserError) -> None:

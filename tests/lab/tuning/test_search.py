@@ -29,7 +29,7 @@ from lightning_rl.lab.tuning.results import (
     write_results,
     write_search,
 )
-from lightning_rl.lab.tuning.search import NEEDS, _progress
+from lightning_rl.lab.tuning.search import NEEDS
 from lightning_rl.lab.tuning.space import load_tune_config
 from lightning_rl.lab.tuning.trial import (
     SETTINGS,
@@ -39,6 +39,7 @@ from lightning_rl.lab.tuning.trial import (
     run_trial,
     stretch_score,
 )
+from lightning_rl.lab.tuning.with_ray import Progress
 from lightning_rl.run.callbacks import StopAtBudget
 from lightning_rl.run.options import RunOptions
 from lightning_rl.run.shipped import SHIPPED
@@ -497,7 +498,7 @@ def test_the_time_left_of_a_resumed_search_goes_by_the_trials_since_then(
     plan = plan_of(tmp_path, trials=10)
     (plan.folder / "one").mkdir(parents=True)
     (plan.folder / "one" / SETTINGS).write_text("{}")
-    before = _progress(plan)
+    before = Progress(plan)
     trials = [
         SimpleNamespace(is_finished=lambda done=done: done) for done in [True] * 5 + [False] * 5
     ]

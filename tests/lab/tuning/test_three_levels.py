@@ -14,7 +14,7 @@ import yaml
 
 from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
-from lightning_rl.lab.tuning.placement import check_room, trial_bundles
+from lightning_rl.lab.tuning.search import check_room, trial_bundles
 from lightning_rl.lab.tuning.space import load_tune_config
 from lightning_rl.lab.tuning.trial import Plan, run_trial
 from lightning_rl.run.options import RunOptions
