@@ -8,7 +8,7 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 from rich.table import Table
 
@@ -44,15 +44,18 @@ def csv_lines(rows: Iterable[Sequence[object]]) -> str:
     return text.getvalue()
 
 
-def interval(value: float, low: float, high: float, form: str = ".1f") -> str:
+def interval(
+    value: SupportsFloat, low: SupportsFloat, high: SupportsFloat, form: str = ".1f"
+) -> str:
     """A mean and its interval; alone for a single value; ``all alike`` for equal ones, which
     have no width of an interval.
     """
+    mean = f"{float(value):{form}}"
     if math.isnan(low):
-        return f"{value:{form}}"
+        return mean
     if low == high:
-        return f"{value:{form}} (all alike)"
-    return f"{value:{form}} [{low:{form}}, {high:{form}}]"
+        return f"{mean} (all alike)"
+    return f"{mean} [{float(low):{form}}, {float(high):{form}}]"
 
 
 def counted(counts: Iterable[int], what: str = "seed") -> str:

@@ -72,15 +72,13 @@ def page(name: str) -> str:
     """The page of a calibrated RCP agent on LunarLander, by its name, its checkpoint or its run
     directory.
     """
-    method, files = load_method(Path(name)), {path: (_HERE / path).read_text() for path in _SCRIPTS}
-    shipped = shipped_agents().get(name)
-    about = {
-        "name": name,
-        "made": shipped.made
-        if shipped
-        else f"{method.implementation} on {method.gamename}, seed {method.seed}",
-        "parameters": f"{sum(parameter.numel() for parameter in method.policy.parameters()):,}",
-    }
+    method = load_method(Path(name))
+    made = f"{method.implementation} on {method.gamename}, seed {method.seed}"
+    if shipped := shipped_agents().get(name):
+        made = shipped.made
+    parameters = sum(parameter.numel() for parameter in method.policy.parameters())
+    about = {"name": name, "made": made, "parameters": f"{parameters:,}"}
+    files = {path: (_HERE / path).read_text() for path in _SCRIPTS}
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(_HERE), autoescape=True)
     return environment.get_template("page.html").render(
         agent=about,
@@ -100,10 +98,12 @@ def _inline(text: str) -> str:
 
 def exported(method: Method, name: str) -> dict[str, Any]:
     """The policy as ``policy.js`` reads it; UserError for one that it cannot play."""
-    policy, calibration = method.policy, method.calibrated()
+    policy = method.policy
+    calibration = method.calibrated()
     net = policy.net.net if isinstance(policy.net, ScaledCommand) else None
     if (
-        not (type(policy) is CommandPolicy and isinstance(net, GatedLayersNet))
+        type(policy) is not CommandPolicy
+        or not isinstance(net, GatedLayersNet)
         or method.command_rule() is not None
     ):
         other = f"the {method.implementation} of '{name}'"

@@ -14,37 +14,27 @@ def show(arguments: argparse.Namespace) -> None:
     """Prints a row for each agent, and how each was made."""
     agents = shipped_agents()
     rows = [("name", "environment", "mean return", "commands", "seed")]
-    rows += [
-        (name, each.gamename, score(each), commands(each), str(each.seed))
-        for name, each in agents.items()
-    ]
-    made = "\n".join(
-        f"{name}: {each.made}{f' (claim {each.claim})' if each.claim else ''}"
-        for name, each in agents.items()
-    )
-    example = next(
-        (name for name, each in agents.items() if "return" in each.commands), next(iter(agents))
-    )
-    put_rows(
-        rows,
-        "Trained agents, with 95 % intervals over episodes",
-        end=f"{made}\nlightning-rl eval {example}",
-    )
+    made = []
+    for name, each in agents.items():
+        rows.append((name, each.gamename, score(each), commands(each), str(each.seed)))
+        claim = f" (claim {each.claim})" if each.claim else ""
+        made.append(f"{name}: {each.made}{claim}")
+    asked_for_returns = [name for name, each in agents.items() if "return" in each.commands]
+    example = (asked_for_returns or list(agents))[0]
+    end = "\n".join([*made, f"lightning-rl eval {example}"])
+    put_rows(rows, "Trained agents, with 95 % intervals over episodes", end=end)
 
 
 def score(agent: ShippedAgent) -> str:
     """The mean return and half of its interval, and which actions it is of where they are not
     sampled.
     """
-    interval = (
-        f"{agent.score:.1f} ± "
-        f"{student_quantile(agent.episodes - 1) * agent.sd / agent.episodes**0.5:.1f}"
-    )
+    half = student_quantile(agent.episodes - 1) * agent.sd / agent.episodes**0.5
+    interval = f"{agent.score:.1f} ± {half:.1f}"
     return interval if agent.mode == "sampled" else f"{interval}, {agent.mode}"
 
 
 def commands(agent: ShippedAgent) -> str:
     """What the agent can be asked for."""
-    return (
-        ", ".join(f"{name} {within(*limits)}" for name, limits in agent.commands.items()) or "none"
-    )
+    limits = [f"{name} {within(*limits)}" for name, limits in agent.commands.items()]
+    return ", ".join(limits) or "none"

@@ -27,38 +27,29 @@ from lightning_rl.lab.tables import interval, put_rows
 
 @dataclass(frozen=True)
 class Comparison:
-    """A against B on one environment: scores ``[n]``, ``[m]``, and (value, low, high) of the
-    statistics of them.
+    """A against B on one environment.
+
+    Attributes:
+        scores: of A ``[n]`` and of B ``[m]``.
+        difference: of the means, with its 95 % interval over runs.
+        improvement: probability that A is above B, with its interval.
     """
 
     game: str
     labels: tuple[str, str]
     scores: tuple[Floats, Floats]
-    difference: tuple[float, float, float]
-    improvement: tuple[float, float, float]
+    difference: Interval
+    improvement: Interval
 
 
 def compare_scores(game: str, labels: tuple[str, str], a: Floats, b: Floats) -> Comparison:
-    """Mean difference and probability of improvement, with 95 % intervals over runs."""
-    return Comparison(
-        game,
-        labels,
-        (a, b),
-        _floats(difference_interval(a, b)),
-        _floats(improvement_interval(a, b)),
-    )
+    """The comparison of the scores ``[n]`` of A and ``[m]`` of B."""
+    return Comparison(game, labels, (a, b), difference_interval(a, b), improvement_interval(a, b))
 
 
-def over_environments(comparisons: Sequence[Comparison]) -> tuple[float, float, float]:
+def over_environments(comparisons: Sequence[Comparison]) -> Interval:
     """Probability of improvement, mean over environments."""
-    return _floats(
-        mean_of_intervals([improvement_interval(*comparison.scores) for comparison in comparisons])
-    )
-
-
-def _floats(found: Interval) -> tuple[float, float, float]:
-    value, low, high = found
-    return float(value), float(low), float(high)
+    return mean_of_intervals([comparison.improvement for comparison in comparisons])
 
 
 def runs_by_environment(source: str, given: argparse.Namespace) -> dict[str, pd.DataFrame]:
@@ -66,10 +57,12 @@ def runs_by_environment(source: str, given: argparse.Namespace) -> dict[str, pd.
     table = labelled_runs([source], given.tag, given.x, given.group)
     games = {str(game): runs for game, runs in table.groupby("gamename", sort=False)}
     for game, runs in games.items():
-        if len(names := runs["group"].unique()) > 1:
-            several = f"{game or 'one environment'} ({'; '.join(names)})"
+        names = runs["group"].unique()
+        if len(names) > 1:
+            where = game or "one environment"
             raise UserError(
-                f"'{source}' holds several methods on {several}; give the folder of one"
+                f"'{source}' holds several methods on {where} ({'; '.join(names)}); give the "
+                "folder of one"
             )
     return games
 
@@ -81,7 +74,8 @@ def shared_part(game: str, sides: Sequence[pd.DataFrame], given: argparse.Namesp
     runs = [side.assign(gamename=game, group=str(number)) for number, side in enumerate(sides)]
     groups = make_groups(pd.concat(runs), given.x, given.bin)[0][game]
     shared = in_common(groups)
-    if (end := shared[0].x[-1]) < groups[0].x[-1]:
+    end = shared[0].x[-1]
+    if end < groups[0].x[-1]:
         where = f"{game}: " if game else ""
         say(f"{where}compared up to {end:,.6g} {shared[0].unit}, where the shortest run ends")
     return shared
@@ -89,9 +83,11 @@ def shared_part(game: str, sides: Sequence[pd.DataFrame], given: argparse.Namesp
 
 def compare(given: argparse.Namespace) -> list[Comparison]:
     """The comparisons on all environments that both have; the others are named."""
-    a, b = (runs_by_environment(source, given) for source in (given.a, given.b))
+    a = runs_by_environment(given.a, given)
+    b = runs_by_environment(given.b, given)
     if len(a) == len(b) == 1 and "" in (*a, *b):  # a CSV without environments
-        a, b = ({"": next(iter(runs.values()))} for runs in (a, b))
+        a = {"": a.popitem()[1]}
+        b = {"": b.popitem()[1]}
     shared = [game for game in a if game in b]
     if not shared:
         raise UserError(
@@ -103,13 +99,11 @@ def compare(given: argparse.Namespace) -> list[Comparison]:
     found = []
     for game in shared:
         sides = (a[game], b[game])
-        scores = [
-            run_scores(group, None)[given.score].to_numpy(float)
-            for group in shared_part(game, sides, given)
-        ]
-        found.append(
-            compare_scores(game, (sides[0]["group"].iloc[0], sides[1]["group"].iloc[0]), *scores)
-        )
+        scores = []
+        for group in shared_part(game, sides, given):
+            scores.append(run_scores(group, None)[given.score].to_numpy(float))
+        labels = (sides[0]["group"].iloc[0], sides[1]["group"].iloc[0])
+        found.append(compare_scores(game, labels, *scores))
     return found
 
 
@@ -118,43 +112,26 @@ def verdict(comparison: Comparison) -> str:
     value, low, high = comparison.difference
     if np.isnan(low):
         return "one run on a side: nothing can be said of seeds"
-    if low > 0 or high < 0:
-        alike = (
-            " in seeds that are all alike: how sure that is cannot be said" if low == high else ""
-        )
-        return f"{'A' if value > 0 else 'B'} is higher{alike}"
-    return "no difference shown"
+    if low <= 0 <= high:
+        return "no difference shown"
+    higher = "A is higher" if value > 0 else "B is higher"
+    if low == high:
+        higher += " in seeds that are all alike: how sure that is cannot be said"
+    return higher
 
 
 def show(given: argparse.Namespace) -> None:
     """Prints the comparison that the arguments ask for."""
     found = compare(given)
-    labels = " against ".join(
-        f"{name} = {source}" for name, source in (("A", given.a), ("B", given.b))
-    )
     rows = [("environment", "A (seeds)", "B (seeds)", "A - B", "P(A > B)", "")]
     for each in found:
         a, b = (f"{scores.mean():.1f} ({len(scores)})" for scores in each.scores)
-        rows.append(
-            (
-                each.game,
-                a,
-                b,
-                interval(*each.difference),
-                interval(*each.improvement, form=".2f"),
-                verdict(each),
-            )
-        )
+        difference = interval(*each.difference)
+        improvement = interval(*each.improvement, form=".2f")
+        rows.append((each.game, a, b, difference, improvement, verdict(each)))
     if len(found) > 1:
-        rows.append(
-            (
-                "all",
-                "",
-                "",
-                "",
-                interval(*over_environments(found), form=".2f"),
-                "mean over environments",
-            )
-        )
+        improvement = interval(*over_environments(found), form=".2f")
+        rows.append(("all", "", "", "", improvement, "mean over environments"))
+    title = f"A = {given.a} against B = {given.b}"
     what = f"{given.score} of {LABELS.get(given.tag, given.tag)}"
-    put_rows(rows, labels, f"{what}; 95 % intervals")
+    put_rows(rows, title, f"{what}; 95 % intervals")

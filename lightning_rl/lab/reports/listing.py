@@ -14,7 +14,7 @@ from rich.progress import track
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.lines import say
 from lightning_rl.core.outputs import File, Out, owned_table
-from lightning_rl.lab.figures.runs import SPEED, Run, find_runs
+from lightning_rl.lab.figures.runs import IDENTITY, SPEED, Run, find_runs
 from lightning_rl.lab.reports.registry import RUN_COLUMNS
 from lightning_rl.lab.scalars import Curve, attempt, natural_order, read_scalar
 from lightning_rl.lab.tables import csv_text, put_rows
@@ -38,15 +38,15 @@ def run_row(run: Run) -> dict[str, object]:
     """One row of the table, without what the run does not have."""
     tag, curve = score_curve(run)
     state, reason = read_state(run.path)
-    row = {
-        name: run.about.get(name, "") for name in ("implementation", "gamename", "exp_name", "seed")
-    }
-    clocks = [*attempt(run.path, read_scalar, run.path, SPEED, skip=lambda *_: None), curve]
-    if (clock := clocks[0]) is not None:
+    row = {name: run.about.get(name, "") for name in IDENTITY}
+    row |= {"state": state, "scalar": tag, "run": str(run.path), "reason": reason}
+    speed = attempt(run.path, read_scalar, run.path, SPEED, skip=lambda *_: None)
+    clock = speed[0] if speed else curve
+    if clock is not None:
         row |= {"env_steps": float(clock.env_steps[-1]), "hours": float(clock.seconds[-1]) / 3600}
     if curve is not None:
         row |= {"last": float(curve.value[-1]), "best": float(curve.value.max())}
-    return {**row, "state": state, "scalar": tag, "run": str(run.path), "reason": reason}
+    return row
 
 
 def list_runs(
@@ -54,24 +54,19 @@ def list_runs(
 ) -> pd.DataFrame:
     """All runs below the folders, one row each; UserError where there is none."""
     runs = find_runs(folders)
-    steps = track(
-        runs, "reading", transient=True, console=Console(stderr=True), disable=len(runs) < 8
-    )
+    console = Console(stderr=True)
+    steps = track(runs, "reading", transient=True, console=console, disable=len(runs) < 8)
     table = pd.DataFrame([run_row(run) for run in steps], columns=list(RUN_COLUMNS))
-    return (
-        table.sort_values(list(sort), ascending=not reverse, kind="stable", key=_sortable)
-        if sort
-        else table
-    )
+    if not sort:
+        return table
+    return table.sort_values(list(sort), ascending=not reverse, kind="stable", key=_sortable)
 
 
 def _sortable(column: pd.Series) -> pd.Series:
     """Numbers as such; texts, and a column of both, in natural order."""
-    return (
-        column
-        if column.dtype.kind in "if"
-        else column.map(lambda value: tuple(natural_order(str(value))))
-    )
+    if column.dtype.kind in "if":
+        return column
+    return column.map(lambda value: tuple(natural_order(str(value))))
 
 
 def show(given: argparse.Namespace) -> None:
@@ -97,8 +92,9 @@ def cells(table: pd.DataFrame, names: Sequence[str]) -> list[list[str]]:
     """The columns ``names`` of each row for people; empty where there is no value."""
 
     def text(name: str, value: object) -> str:
-        if isinstance(value, float):
-            return "" if math.isnan(value) else FORMATS.get(name, "{:.1f}").format(value)
-        return str(value)
+        if not isinstance(value, float):
+            return str(value)
+        return "" if math.isnan(value) else FORMATS.get(name, "{:.1f}").format(value)
 
-    return [[text(name, row[name]) for name in names] for _, row in table.iterrows()]
+    rows = table[list(names)].itertuples(index=False)
+    return [[text(name, value) for name, value in zip(names, row, strict=True)] for row in rows]

@@ -34,7 +34,7 @@ from lightning_rl.lab.figures.scores import score_table, summary_rows
 from lightning_rl.lab.reports.listing import cells, run_row
 from lightning_rl.lab.reports.registry import PAGE_TAGS, RUN_COLUMNS
 from lightning_rl.lab.scalars import attempt
-from lightning_rl.lab.tables import is_number
+from lightning_rl.lab.tables import counted, is_number
 
 FILMS_PER_RUN, FILM_LIMIT = 2, 4_000_000
 """How many films of a run are shown, newest first; larger ones (bytes) are shown as a still even
@@ -73,8 +73,8 @@ def report(
     content = {
         "program": PROGRAM,
         "title": title,
-        "made_by": f"{len(runs)} run{'s' * (len(runs) > 1)} · lightning_rl {__version__} · made "
-        f"by: {command}",
+        "made_by": f"{counted([len(runs)], 'run')} · lightning_rl {__version__} · made by: "
+        f"{command}",
         "curves": list(_curves([str(run.path) for run in runs], tags, group, skipped)),
         "runs": _runs_table(runs),
         "evaluations": [row for run in runs for row in _evaluations(run)],
@@ -86,9 +86,11 @@ def report(
 
 
 def _template() -> jinja2.Template:
-    loader = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(
-        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters["base64"] = lambda content: base64.b64encode(content).decode()
     environment.tests["numeric"] = is_number
@@ -135,10 +137,8 @@ def _pictures(folders: Sequence[Path], runs: Sequence[Run]) -> list[tuple[str, b
     sweeps = [path for run in runs for path in sorted(run.path.glob("sweep*.png"))]
     found = []
     for path in (*sweeps, *searches):
-        found += [
-            (str(path), content)
-            for content in attempt(path, read_bytes, path, "picture", PICTURE_BYTES)
-        ]
+        for content in attempt(path, read_bytes, path, "picture", PICTURE_BYTES):
+            found.append((str(path), content))
     return found
 
 
@@ -147,20 +147,15 @@ def _evaluations(run: Run) -> Iterator[Sequence[str]]:
     for path in sorted(run.path.glob("evaluation*.json")):
         try:
             content = json.loads(read_text(path, "report"))
-            command = ", ".join(f"{name}={value:g}" for name, value in content["command"].items())
+            about = (
+                str(run.path),
+                Path(content["checkpoint"]).name,
+                ", ".join(f"{name}={value:g}" for name, value in content["command"].items()),
+            )
             for mode in ("sampled", "greedy"):
-                numbers = [
-                    f"{content[mode]['return'][key]:.1f}"
-                    for key in ("mean", "sd", "iqm", "min", "max")
-                ]
-                yield (
-                    str(run.path),
-                    Path(content["checkpoint"]).name,
-                    command,
-                    mode,
-                    str(content["episodes"]),
-                    *numbers,
-                )
+                returns = content[mode]["return"]
+                numbers = [f"{returns[key]:.1f}" for key in ("mean", "sd", "iqm", "min", "max")]
+                yield (*about, mode, str(content["episodes"]), *numbers)
         except (UserError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             continue
 
@@ -201,21 +196,18 @@ def _configs(runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
     """One table per method: a column for each distinct config, rows that differ marked."""
     methods: dict[str, dict[str, list[Run]]] = {}
     for run in runs:
-        config = {
-            key: value for key, value in run.about.items() if key not in (*IDENTITY, "preset")
-        }
+        about = run.about.items()
+        config = {key: value for key, value in about if key not in (*IDENTITY, "preset")}
         same = methods.setdefault(str(run.about["implementation"]), {})
         same.setdefault(json.dumps(config, default=str), []).append(run)
     for method, configs in methods.items():
         columns = [json.loads(text) for text in configs]
-        keys = list(dict.fromkeys(key for column in columns for key in column))
-        rows = [
-            [key, *(json.dumps(column[key]) if key in column else "" for column in columns)]
-            for key in keys
-        ]
+        rows = []
+        for key in dict.fromkeys(key for column in columns for key in column):
+            values = [json.dumps(column[key]) if key in column else "" for column in columns]
+            rows.append([key, *values])
         yield {
-            "summary": f"{method}: {len(keys)} keys, {len(columns)} different "
-            f"config{'s' * (len(columns) > 1)}",
+            "summary": f"{method}: {len(rows)} keys, {counted([len(columns)], 'different config')}",
             "header": ["key", *map(_where, configs.values())],
             "rows": rows,
             "classes": ["differs" if len(set(row[1:])) > 1 else "" for row in rows],
@@ -224,7 +216,7 @@ def _configs(runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
 
 def _where(runs: Sequence[Run]) -> str:
     names = dict.fromkeys(f"{run.about['gamename']}/{run.about['exp_name']}" for run in runs)
-    return ", ".join(names) + f" ({len(runs)} run{'s' * (len(runs) > 1)})"
+    return f"{', '.join(names)} ({counted([len(runs)], 'run')})"
 
 
 def show(given: argparse.Namespace) -> None:
