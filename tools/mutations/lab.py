@@ -6,7 +6,7 @@ MUTATIONS = [
     *area(
         "lab/obedience.py", "lab/test_obedience.py",
         ("better = off < missed", "better = off <= missed"),
-        ("np.asarray(each)[order], window", "np.asarray(each), window"),
+        ("np.asarray(values)[order]", "np.asarray(values)"),
         ("np.abs(y.mean(1) - x)", "np.abs(y - x[:, None]).mean(1)"),
         ("lowest < floor < highest", "lowest < floor"),
         ("np.std(uniform))", "0)"),
