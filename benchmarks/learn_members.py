@@ -21,7 +21,8 @@ import torch
 from lightning_rl.agents.base import Agent
 from lightning_rl.agents.judged_training import JudgedTraining, mean_test_return
 from lightning_rl.agents.registry import AGENTS
-from lightning_rl.agents.training import MemberTraining, evaluate_agents, solved
+from lightning_rl.agents.testing import evaluate_agents
+from lightning_rl.agents.training import MemberTraining, solved
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.envs.adapters import FUNC_ENVS
 from lightning_rl.envs.batch import FuncBatch

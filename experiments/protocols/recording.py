@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from lightning_rl.agents.base import Actors
-from lightning_rl.agents.training import evaluate_agents
+from lightning_rl.agents.testing import evaluate_agents
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.adapters import make_envs
 from lightning_rl.envs.batch import BatchStep, EnvBatch

@@ -140,7 +140,7 @@ def sample_transitions(
         ]
         left_out += len(stack) - len(sound)
         if seeds:
-            with trained.agent.holding_only(sound):
+            with trained.agent.holding(trained.agent.rows(sound)):
                 real += played(trained.agent, spec, seeds, tests)
     if left_out == count:
         raise UserError(

@@ -1,36 +1,22 @@
-"""What every learner shares: ``N`` members in one object, each of which learns exactly what it
-would learn alone.
-
-Up to rounding: the order of summation in a matrix product may depend on the number of members.
-Equal shapes give equal bits.
-"""
+"""What every learner shares: the keys of its config, and what is asked of its members."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple
 
-import torch
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
-from pydantic.dataclasses import dataclass as config_dataclass
+from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
-from lightning_rl.agents.optim import MemberAdam, learners_only
+from lightning_rl.agents.stack import SeededMembers
 from lightning_rl.agents.variation import Variation
 from lightning_rl.core.schema import STRICT, HiddenSizes, MethodConfig, Share, Width
-from lightning_rl.core.seeding import NOISE_BLOCK, MemberNoise, derive_seed
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.distributions import Distribution
 from lightning_rl.nets.members import ActivationName
 
-if TYPE_CHECKING:
-    from lightning_rl.agents.replay import MemberReplay, MemberRing
-
-
-_OF_STOP_RULES = {
+_STOP_RULES_OF_KEYS = {
     "solved_return": ("solved",),
     "judge": ("solved", "plateau"),
     "early_out_num": ("solved", "plateau"),
@@ -39,7 +25,7 @@ _OF_STOP_RULES = {
 """Keys that only some stop rules read, with these rules."""
 
 
-@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+@dataclass(frozen=True, config=STRICT, kw_only=True)
 class AgentConfig(MethodConfig):
     """Keys of all agents; ``configs/agents.yaml`` explains them."""
 
@@ -61,7 +47,7 @@ class AgentConfig(MethodConfig):
         ``count_..``) that are off.
         """
         found = {}
-        for key, rules in _OF_STOP_RULES.items():
+        for key, rules in _STOP_RULES_OF_KEYS.items():
             if self.stop_rule not in rules:
                 found[key] = (
                     f"stop_rule={self.stop_rule} does not read it; leave it out, or set "
@@ -77,7 +63,7 @@ class AgentConfig(MethodConfig):
         return found
 
 
-@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+@dataclass(frozen=True, config=STRICT, kw_only=True)
 class EpsilonGreedyConfig(AgentConfig):
     """Keys of agents that explore by epsilon; see ``epsilon_after``."""
 
@@ -87,7 +73,7 @@ class EpsilonGreedyConfig(AgentConfig):
     epsilon_decay: Share
 
 
-@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+@dataclass(frozen=True, config=STRICT, kw_only=True)
 class NetConfig:
     """Keys of agents with networks."""
 
@@ -114,121 +100,6 @@ class Transition(NamedTuple):
     next_obs: Tensor
 
 
-class MemberModule(nn.Module):
-    """``N`` members in one module: parameters and buffers are ``[N, ...]``, and rows ``n`` of all
-    of them are member ``n``.
-
-    So a selection of rows is a smaller stack. Non-persistent buffers are among the rows as well.
-    """
-
-    @property
-    def device(self) -> torch.device:
-        """Where the members are."""
-        return next(self.parameters()).device
-
-    @property
-    def num_members(self) -> int:
-        return len(next(self.parameters()))
-
-    def optimizers(self) -> list[Any]:
-        """The optimizers of the members, in a fixed order."""
-        return [
-            optimizer
-            for child in self.children()
-            if isinstance(child, MemberModule)
-            for optimizer in child.optimizers()
-        ]
-
-    def rows(self) -> dict[str, Tensor]:
-        """The live tensors ``[N, ...]`` by name, with those of the optimizers."""
-        rows = {
-            name: value.data for name, value in (*self.named_parameters(), *self.named_buffers())
-        }
-        for number, optimizer in enumerate(self.optimizers()):
-            rows |= {
-                f"optimizers.{number}.{name}": value for name, value in optimizer.rows().items()
-            }
-        return rows
-
-    def load_rows(self, rows: Mapping[str, Tensor]) -> None:
-        """Replaces all tensors by these, without copying; they may be of another number of
-        members.
-        """
-        for name, parameter in self.named_parameters():
-            parameter.data, parameter.grad = rows[name], None
-        for prefix, module in self.named_modules():
-            for name in module._buffers:
-                module._buffers[name] = rows[f"{prefix}.{name}" if prefix else name]
-        for number, optimizer in enumerate(self.optimizers()):
-            prefix = f"optimizers.{number}."
-            optimizer.load_rows(
-                {
-                    name.removeprefix(prefix): value
-                    for name, value in rows.items()
-                    if name.startswith(prefix)
-                }
-            )
-
-    @contextmanager
-    def holding(self, rows: Mapping[str, Tensor]) -> Iterator[None]:
-        """Inside, the members are those of ``rows``, possibly another number; changes to them
-        are discarded afterwards.
-        """
-        everyone = self.rows()
-        self.load_rows(rows)
-        try:
-            yield
-        finally:
-            self.load_rows(everyone)
-
-    def holding_only(self, members: Tensor) -> AbstractContextManager[None]:
-        """``holding`` those with the numbers ``members`` ``[K]``."""
-        return self.holding(
-            {name: value[members.to(value.device)] for name, value in self.rows().items()}
-        )
-
-
-class SeededMembers(MemberModule):
-    """Members with noise streams and maybe a memory, which move to a device with them; member
-    ``n`` depends on ``seeds[n]``.
-    """
-
-    def __init__(self, seeds: Sequence[int]):
-        super().__init__()
-        self.seeds = list(seeds)
-        self._noises: list[MemberNoise] = []
-
-    def memory(self) -> MemberRing | None:
-        """What the members remember, if they do."""
-        return None
-
-    def generators(self, purpose: str) -> list[torch.Generator]:
-        """One generator per member, e.g. for the initialisation."""
-        return [torch.Generator().manual_seed(derive_seed(seed, purpose)) for seed in self.seeds]
-
-    def noise(
-        self,
-        purpose: str,
-        shape: tuple[int, ...],
-        kind: str,
-        lengths: Sequence[int] | None = None,
-        block: int = NOISE_BLOCK,
-    ) -> MemberNoise:
-        """A stream of noise that follows the members."""
-        self._noises.append(
-            MemberNoise(self.seeds, purpose, shape, kind, lengths=lengths, block=block)
-        )
-        return self._noises[-1]
-
-    def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> Self:
-        super()._apply(fn, recurse)
-        for follower in (*self._noises, *self.optimizers()):
-            follower.to(self.device)
-        if (memory := self.memory()) is not None:
-            memory.to(self.device)
-        return self
-
-
 class Actors(SeededMembers, ABC):
     """``N`` policies that can be tested. distribution_class: reads the output of ``module``;
     None: the best action is taken.
@@ -243,16 +114,16 @@ class Actors(SeededMembers, ABC):
         """
 
     @property
-    @abstractmethod
     def num_updates(self) -> Tensor:
-        """Optimizer steps of each member so far ``[N]`` int64."""
+        """Optimizer steps of each member so far ``[N]`` int64: here of the first optimizer."""
+        return self.optimizers()[0].num_steps
 
     @abstractmethod
     def module(self, row: int) -> nn.Module:
         """One member's actor, or its action values, as a plain network from obs ``[..., O]``."""
 
 
-class Agent(Actors, ABC):
+class Agent(Actors):
     """``N`` learners trained in lock-step.
 
     A registered agent is made as ``Agent(config, spec, seeds, variation)`` for the environment of
@@ -291,57 +162,34 @@ class Agent(Actors, ABC):
         RuntimeError if they do not fit.
         """
 
-    def memory(self) -> MemberReplay | None:
-        """The replay memory, for agents that have one."""
-        return None
-
     def to_env(self, action: Tensor) -> Tensor:
         """The environment's action for one of ``act``."""
         return action
 
-    def keep(self, rows: Tensor) -> None:
-        """Goes on with the members ``rows`` ``[M]`` int64 alone."""
-        self.load_rows({name: value[rows] for name, value in self.rows().items()})
-        self.keep_streams(rows)
+    def keep(self, members: Tensor) -> None:
+        """Goes on with the members ``[M]`` int64 alone."""
+        self.load_rows(self.rows(members))
+        self.keep_streams(members)
 
-    def keep_streams(self, rows: Tensor) -> None:
-        """Noise and memory go on with the members ``rows`` alone."""
+    def keep_streams(self, members: Tensor) -> None:
+        """Noise and memory go on with these members alone."""
         for noise in self._noises:
-            noise.keep(rows)
-        if (memory := self.memory()) is not None:
-            memory.keep(rows)
+            noise.keep(members)
+        memory = self.memory()
+        if memory is not None:
+            memory.keep(members)
 
 
-@dataclass(frozen=True)
-class RegisteredAgent:
-    """config: the schema of its YAML. agent: the class, which is made from (config, spec, seeds,
-    variation).
+class RegisteredAgent(NamedTuple):
+    """config: the schema of its YAML. agent: a class of ``Agent``, which is made from (config,
+    spec, seeds, variation).
     """
 
     config: type[AgentConfig]
-    agent: Callable[..., Agent]
-    misfit: Callable[[EnvSpec], str | None]
+    agent: type[Any]
 
 
-AGENTS: dict[str, RegisteredAgent] = {}
-"""Agents by implementation, for training on their own and in the inner loop alike; ``registry``
-imports those of this package.
-"""
-
-AgentClass = TypeVar("AgentClass", bound=type[Agent])
-
-
-def implements(name: str, config: type[AgentConfig]) -> Callable[[AgentClass], AgentClass]:
-    """Puts a class of agents into the table; config: the schema of its values."""
-
-    def register(agent: AgentClass) -> AgentClass:
-        AGENTS[name] = RegisteredAgent(config, agent, agent.misfit)
-        return agent
-
-    return register
-
-
-def varied(
+def member_hyperparameters(
     cfg: Any, variation: Variation | None
 ) -> tuple[Any, tuple[int, ...], tuple[int, ...] | None]:
     """Learning rate, one or one per member, the hidden layers that hold every member, and each
@@ -350,32 +198,3 @@ def varied(
     if variation is None:
         return cfg.learning_rate, tuple(cfg.hidden), None
     return variation.learning_rates, variation.hidden, variation.widths
-
-
-def batch_weights(sizes: Sequence[int]) -> Tensor:
-    """``[N, max(sizes)]``: 1 / sizes[n] for the first sizes[n] rows of member n's batch, 0 for
-    the padding.
-    """
-    size = torch.tensor(sizes).unsqueeze(1)
-    inside = torch.arange(max(sizes)) < size
-    return inside / size.float()
-
-
-def descend(loss: Tensor, adam: MemberAdam, active: Tensor | None) -> None:
-    """One step of the active members down their own losses ``[N]``."""
-    (adam.params.grad,) = torch.autograd.grad(loss.sum(), adam.params)
-    adam.step(active=active)
-
-
-def frozen(params: Tensor) -> nn.Parameter:
-    """A copy of the parameters without gradient, e.g. for a target network."""
-    return nn.Parameter(params.detach().clone(), requires_grad=False)
-
-
-@torch.no_grad()
-def track(target: Tensor, params: Tensor, tau: float, active: Tensor | None) -> None:
-    """``target <- target + tau (params - target)`` in place for active members; all ``[N, D]``."""
-    if active is None:
-        target.lerp_(params, tau)
-    else:
-        target.lerp_(learners_only(params, active), (tau * active.to(target.dtype)).unsqueeze(1))

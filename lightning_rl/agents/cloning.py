@@ -5,14 +5,14 @@ by maximum likelihood.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
-from pydantic.dataclasses import dataclass as config_dataclass
+from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
-from lightning_rl.agents.base import Actors, varied
+from lightning_rl.agents.base import Actors, member_hyperparameters
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.variation import Variation
 from lightning_rl.core.schema import STRICT, HiddenSizes
@@ -21,7 +21,7 @@ from lightning_rl.functional.distributions import Distribution, distribution_for
 from lightning_rl.nets.members import ActivationName, MemberMLP
 
 
-@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+@dataclass(frozen=True, config=STRICT, kw_only=True)
 class CloneConfig:
     """Keys of cloned policies; ``configs/proxy_search.yaml`` explains them."""
 
@@ -56,14 +56,11 @@ class Clones(Actors):
         super().__init__(seeds)
         self.cfg = cfg
         self.distribution_class = distribution_for(spec.continuous)
-        learning_rate, hidden, widths = varied(cfg, variation)
+        learning_rate, hidden, widths = member_hyperparameters(cfg, variation)
         outputs = self.distribution_class.output_size(spec.action_size)
         self.net = MemberMLP(spec.obs_size, hidden, outputs, cfg.activation)
         self.params = nn.Parameter(self.net.init(self.generators("clone"), widths))
         self.adam = MemberAdam(self.params, learning_rate)
-
-    def optimizers(self) -> list[Any]:
-        return [self.adam]
 
     @torch.no_grad()
     def update(self, obs: Tensor, action: Tensor) -> Tensor:
@@ -87,10 +84,6 @@ class Clones(Actors):
     @torch.no_grad()
     def greedy(self, obs: Tensor) -> Tensor:
         return self.distribution_class(self.net(self.params, obs)).sample(obs.new_zeros(()))
-
-    @property
-    def num_updates(self) -> Tensor:
-        return self.adam.num_steps
 
     def module(self, row: int) -> nn.Module:
         return self.net.module(self.params[row])

@@ -7,24 +7,19 @@ earlier code of the synthetic-environments paper; squared error; no gradient cli
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from pydantic import model_validator
-from pydantic.dataclasses import dataclass as config_dataclass
+from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
-from lightning_rl.agents.base import (
-    EpsilonGreedyConfig,
-    Transition,
-    frozen,
-    implements,
-    track,
-    varied,
-)
+from lightning_rl.agents.base import EpsilonGreedyConfig, Transition, member_hyperparameters
 from lightning_rl.agents.optim import MemberAdam
-from lightning_rl.agents.replay import OffPolicyAgent, OffPolicyConfig, anything_follows
+from lightning_rl.agents.replay import OffPolicyAgent, OffPolicyConfig, anything_follows, track
+from lightning_rl.agents.stack import frozen
 from lightning_rl.agents.variation import Variation
 from lightning_rl.core.checks import optional_module
 from lightning_rl.core.schema import STRICT, Width
@@ -43,7 +38,7 @@ _CACHE = 2**20  # bytes
 _COMPILED = ("relu", "leakyrelu", "tanh")
 
 
-@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+@dataclass(frozen=True, config=STRICT, kw_only=True)
 class DDQNConfig(EpsilonGreedyConfig, OffPolicyConfig):
     """Keys of DDQN."""
 
@@ -51,9 +46,8 @@ class DDQNConfig(EpsilonGreedyConfig, OffPolicyConfig):
 
     @model_validator(mode="after")
     def _check_kernels(self) -> DDQNConfig:
-        if self.kernels == "numba" and (
-            self.curiosity != "none" or self.activation not in _COMPILED
-        ):
+        fits = self.curiosity == "none" and self.activation in _COMPILED
+        if self.kernels == "numba" and not fits:
             raise ValueError(
                 f"kernels numba: needs curiosity none and activation {', '.join(_COMPILED)}; use "
                 "kernels=torch"
@@ -61,18 +55,16 @@ class DDQNConfig(EpsilonGreedyConfig, OffPolicyConfig):
         return self
 
     def cpu_only(self) -> str | None:
-        return (
-            "kernels numba: compiled for the CPU; use kernels=torch"
-            if self.kernels == "numba"
-            else None
-        )
+        if self.kernels != "numba":
+            return None
+        return "kernels numba: compiled for the CPU; use kernels=torch"
 
     def net(self, spec: EnvSpec, hidden: tuple[int, ...]) -> MemberNet:
         """The architecture of the Q values."""
         return MemberMLP(spec.obs_size, hidden, spec.action_size, self.activation)
 
 
-@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+@dataclass(frozen=True, config=STRICT, kw_only=True)
 class DuelingDDQNConfig(DDQNConfig):
     """Keys of DuelingDDQN."""
 
@@ -86,8 +78,6 @@ class DuelingDDQNConfig(DDQNConfig):
         )
 
 
-@implements("DDQN", DDQNConfig)
-@implements("DuelingDDQN", DuelingDDQNConfig)
 class DDQN(OffPolicyAgent):
     """``net`` maps observations to Q values ``[N, B, A]``; its parameters are ``params`` ``[N,
     D]``.
@@ -103,24 +93,20 @@ class DDQN(OffPolicyAgent):
         variation: Variation | None = None,
     ):
         super().__init__(cfg, spec, seeds, variation, vectors=False)
-        learning_rate, hidden, widths = varied(cfg, variation)
+        learning_rate, hidden, widths = member_hyperparameters(cfg, variation)
         self.net = cfg.net(spec, hidden)
         self.params = nn.Parameter(self.net.init(self.generators("initialisation"), widths))
         self.target = frozen(self.params)
         self.adam = MemberAdam(self.params, learning_rate)
         self._explore = self.noise("explore", (2,), "uniform")
-        self._at_once = max(1, _CACHE // (4 * max(self.batch_sizes) * max(1, sum(hidden))))
-
-    def optimizers(self) -> list[Any]:
-        return [self.adam, *super().optimizers()]
+        layers_of_one = 4 * max(self.batch_sizes) * max(1, sum(hidden))  # bytes
+        self._members_per_block = max(1, _CACHE // layers_of_one)
 
     def act(self, obs: Tensor, episode: Tensor, step: int) -> Tensor:
-        epsilon = epsilon_after(
-            episode, self.cfg.epsilon_init, self.cfg.epsilon_min, self.cfg.epsilon_decay
-        )
-        return epsilon_greedy(
-            self.greedy_values(obs.unsqueeze(1)).squeeze(1), epsilon, self._explore.at(step)
-        )
+        cfg = self.cfg
+        epsilon = epsilon_after(episode, cfg.epsilon_init, cfg.epsilon_min, cfg.epsilon_decay)
+        q = self.greedy_values(obs.unsqueeze(1)).squeeze(1)
+        return epsilon_greedy(q, epsilon, self._explore.at(step))
 
     def greedy(self, obs: Tensor) -> Tensor:
         return self.greedy_values(obs).argmax(-1)
@@ -130,27 +116,19 @@ class DDQN(OffPolicyAgent):
         """Q values ``[N, K, A]`` of obs ``[N, K, O]``."""
         return self.net(self.params, obs)
 
-    def practise(self, noise: Tensor, active: Tensor | None, step: int) -> None:
+    def learn_from_replay(self, noise: Tensor, active: Tensor | None, step: int) -> None:
         if self.cfg.kernels == "numba":
             remedy = "pip install 'lightning_rl[fast]', or use torch"
             kernels = optional_module("lightning_rl.agents.kernels", "kernels 'numba'", remedy)
             kernels.learn(self, noise, active)
         else:
-            super().practise(noise, active, step)
+            super().learn_from_replay(noise, active, step)
 
     def update(self, batch: Transition, active: Tensor | None, step: int) -> Tensor:
         if self.params.grad is None:
             self.params.grad = torch.empty_like(self.params)
-        losses = [
-            self._gradient(
-                self.params.data[rows],
-                self.target[rows],
-                Transition(*(x[rows] for x in batch)),
-                self.weight[rows],
-                self.params.grad[rows],
-            )
-            for rows in self._blocks()
-        ]
+        grad = self.params.grad
+        losses = [self._gradient(rows, batch, grad[rows]) for rows in self._blocks()]
         self.adam.step(active=active)
         track(self.target, self.params.data, self.cfg.tau, active)
         return torch.cat(losses)
@@ -162,33 +140,29 @@ class DDQN(OffPolicyAgent):
         members = self.num_members
         if self.device.type != "cpu":
             return [slice(0, members)]
-        each = -(-members // -(-members // self._at_once))  # as equal blocks as they get
+        count = math.ceil(members / self._members_per_block)
+        each = math.ceil(members / count)  # as equal blocks as they get
         return [slice(n, n + each) for n in range(0, members, each)]
 
     @torch.no_grad()
-    def _gradient(
-        self, params: Tensor, target_params: Tensor, batch: Transition, weight: Tensor, into: Tensor
-    ) -> Tensor:
-        """Losses ``[N]``; writes their gradients ``into`` ``[N, D]``. By hand, as autograd costs
-        one member half of its time.
+    def _gradient(self, rows: slice, batch: Transition, into: Tensor) -> Tensor:
+        """Losses of the members ``rows``; writes their gradients ``into``. By hand, as autograd
+        costs one member half of its time.
         """
-        q, pullback = self.net.vjp(params, batch.obs)
-        target = batch.reward
-        if anything_follows(batch.discount):
-            next_q, next_q_target = (
-                self.net(params, batch.next_obs),
-                self.net(target_params, batch.next_obs),
-            )
-            target = double_q_target(batch.reward, batch.discount, next_q, next_q_target)
-        index = batch.action.unsqueeze(-1)
+        obs, action, reward, discount, next_obs = (each[rows] for each in batch)
+        params = self.params.data[rows]
+        q, pullback = self.net.vjp(params, obs)
+        target = reward
+        if anything_follows(discount):
+            next_q = self.net(params, next_obs)
+            next_q_target = self.net(self.target[rows], next_obs)
+            target = double_q_target(reward, discount, next_q, next_q_target)
+        index = action.unsqueeze(-1)
         error = q.gather(-1, index).squeeze(-1) - target
-        slope = weight * error
-        pullback(torch.zeros_like(q).scatter_(-1, index, 2 * slope.unsqueeze(-1)), into)
+        slope = self.weight[rows] * error
+        grad = torch.zeros_like(q).scatter_(-1, index, 2 * slope.unsqueeze(-1))
+        pullback(grad, into)
         return (slope * error).sum(-1)
-
-    @property
-    def num_updates(self) -> Tensor:
-        return self.adam.num_steps
 
     def module(self, row: int) -> nn.Module:
         return self.net.module(self.params[row])

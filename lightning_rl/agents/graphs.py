@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lightning_rl.agents.base import SeededMembers
+from lightning_rl.agents.stack import SeededMembers
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.seeding import MemberNoise
 

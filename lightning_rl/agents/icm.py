@@ -10,14 +10,14 @@ vectors, it is a squared error (there a cross-entropy).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lightning_rl.agents.base import MemberModule, NetConfig, Transition, descend
+from lightning_rl.agents.base import NetConfig, Transition
 from lightning_rl.agents.optim import MemberAdam
+from lightning_rl.agents.stack import MemberModule
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.curiosity import forward_error, inverse_loss
 from lightning_rl.nets.members import MemberMLP
@@ -36,48 +36,34 @@ class ICM(MemberModule):
     ):
         super().__init__()
         self.cfg, self.action_size, self.vectors = cfg, spec.action_size, vectors
-        width, features, action_size = cfg.icm_hidden_size, cfg.icm_feature_size, spec.action_size
-        self._encoder = MemberMLP(spec.obs_size, (width, width), features, "leakyrelu")
-        self._inverse = MemberMLP(2 * features, (width, width), action_size, "relu")
-        self._enter = MemberMLP(features + action_size, (width, width), width, "leakyrelu")
+        features, width = cfg.icm_feature_size, cfg.icm_hidden_size
+        hidden, entry = (width, width), width + spec.action_size
+        self._encoder = MemberMLP(spec.obs_size, hidden, features, "leakyrelu")
+        self._inverse = MemberMLP(2 * features, hidden, spec.action_size, "relu")
+        self._enter = MemberMLP(features + spec.action_size, hidden, width, "leakyrelu")
         # A residual block: Linear and leaky ReLU on [x, a], Linear on [that, a], added to x.
-        self._block = [
-            (MemberMLP(width + action_size, (), width), MemberMLP(width + action_size, (), width))
-            for _ in range(_BLOCKS)
-        ]
-        self._leave = MemberMLP(width + action_size, (width,), features, "leakyrelu")
-        nets = [
-            self._encoder,
-            self._inverse,
-            self._enter,
-            *(net for pair in self._block for net in pair),
-            self._leave,
-        ]
+        self._linear = MemberMLP(entry, (), width)
+        self._leave = MemberMLP(entry, (width,), features, "leakyrelu")
+        blocks = [self._linear] * (2 * _BLOCKS)
+        nets = [self._encoder, self._inverse, self._enter, *blocks, self._leave]
         self._sizes = [net.size for net in nets]
         self.params = nn.Parameter(torch.cat([net.init(generators) for net in nets], dim=1))
         self.adam = MemberAdam(self.params, cfg.icm_learning_rate)
 
-    def optimizers(self) -> list[Any]:
-        return [self.adam]
-
     def _predict(self, params: Tensor, batch: Transition) -> tuple[Tensor, Tensor]:
         """(inverse loss, forward error), each ``[N, B]``."""
         encoder, inverse, enter, *blocks, leave = params.split(self._sizes, dim=1)
-        action = (
-            batch.action
-            if self.vectors
-            else F.one_hot(batch.action, self.action_size).to(batch.obs.dtype)
-        )
+        action = batch.action
+        if not self.vectors:
+            action = F.one_hot(action, self.action_size).to(batch.obs.dtype)
         before, after = self._encoder(encoder, batch.obs), self._encoder(encoder, batch.next_obs)
-        inverse_error = inverse_loss(
-            self._inverse(inverse, torch.cat([before, after], -1)), batch.action
-        )
+        predicted_action = self._inverse(inverse, torch.cat([before, after], -1))
         x = self._enter(enter, torch.cat([before, action], -1))
-        for k, (first, second) in enumerate(self._block):
-            z = F.leaky_relu(first(blocks[2 * k], torch.cat([x, action], -1)))
-            x = x + second(blocks[2 * k + 1], torch.cat([z, action], -1))
+        for first, second in zip(blocks[::2], blocks[1::2], strict=True):
+            z = F.leaky_relu(self._linear(first, torch.cat([x, action], -1)))
+            x = x + self._linear(second, torch.cat([z, action], -1))
         predicted = self._leave(leave, torch.cat([x, action], -1))
-        return inverse_error, forward_error(predicted, after)
+        return inverse_loss(predicted_action, batch.action), forward_error(predicted, after)
 
     @torch.enable_grad()
     def learn(self, batch: Transition, weight: Tensor, active: Tensor | None) -> Tensor:
@@ -86,5 +72,6 @@ class ICM(MemberModule):
         """
         inverse, error = self._predict(self.params, batch)
         beta = self.cfg.icm_beta
-        descend((weight * ((1 - beta) * inverse + beta * error)).sum(-1), self.adam, active)
+        loss = weight * ((1 - beta) * inverse + beta * error)
+        self.adam.descend(loss.sum(-1), active)
         return self.cfg.icm_eta * error.detach()

@@ -5,13 +5,14 @@ after each episode.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from lightning_rl.agents.base import Agent
-from lightning_rl.agents.training import MemberTraining, evaluate_agents
+from lightning_rl.agents.testing import evaluate_agents
+from lightning_rl.agents.training import MemberTraining
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.batch import EnvBatch
 
@@ -26,6 +27,16 @@ member stops are wasted.
 """
 
 
+class Waiting(NamedTuple):
+    """Episodes that ended together: their members and numbers ``[M]``, and the members' rows
+    after them.
+    """
+
+    members: Tensor
+    episode: Tensor
+    rows: dict[str, Tensor]
+
+
 class JudgedTraining(MemberTraining):
     """Training whose stop rule judges each episode by ``score``.
 
@@ -38,15 +49,11 @@ class JudgedTraining(MemberTraining):
     def __init__(self, *args: Any, score: Score, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self.score = score
-        self._waiting: list[
-            tuple[Tensor, Tensor, dict[str, Tensor]]
-        ] = []  # members, their episodes, their rows after these
+        self._waiting: list[Waiting] = []
 
     def _judge(self, over: Tensor, members: Tensor, episode: Tensor) -> None:
-        self._waiting.append(
-            (members, episode, {name: value[over] for name, value in self.agent.rows().items()})
-        )
-        many = sum(len(members) for members, *_ in self._waiting) >= _TOGETHER * len(self.members)
+        self._waiting.append(Waiting(members, episode, self.agent.rows(over)))
+        many = sum(len(each.members) for each in self._waiting) >= _TOGETHER * len(self.members)
         if many or bool((episode + 1 >= self.max_episodes).any()):
             self._find_scores()
 
@@ -59,43 +66,40 @@ class JudgedTraining(MemberTraining):
         """Scores the waiting episodes; a member whose stop rule held after one of them is
         restored to its state then.
         """
-        r, (each_members, each_episode, each_rows) = self.results, zip(*self._waiting, strict=True)
-        self._waiting = []
-        members, episode = torch.cat(each_members), torch.cat(each_episode)
-        rows = {name: torch.cat([part[name] for part in each_rows]) for name in each_rows[0]}
-        seeds = [
-            derive_seed(self._seeds[n], "score", e)
-            for n, e in zip(members.tolist(), episode.tolist(), strict=True)
-        ]
+        waiting, self._waiting = self._waiting, []
+        members = torch.cat([each.members for each in waiting])
+        episode = torch.cat([each.episode for each in waiting])
+        names = waiting[0].rows
+        rows = {name: torch.cat([each.rows[name] for each in waiting]) for name in names}
+        pairs = zip(members.tolist(), episode.tolist(), strict=True)
+        seeds = [derive_seed(self.agent.seeds[n], "score", e) for n, e in pairs]
         with self.agent.holding(rows):
             score, steps = self.score(self.agent, seeds)
-        r.scores[members, episode] = score.cpu()
-        last = torch.full((len(self._seeds),), self.max_episodes)
+        self.results.scores[members, episode] = score.cpu()
+        last = torch.full((len(self.agent.seeds),), self.max_episodes)
         if self.stop is not None:
             ends = self._holds(members, episode, self.stop)
             last.scatter_reduce_(0, members[ends], episode[ends], "amin")
         counts = episode <= last[members]
-        r.judge_steps.index_add_(0, members[counts], steps.cpu()[counts])
+        self.results.judge_steps.index_add_(0, members[counts], steps.cpu()[counts])
         stops = (episode == last[members]).nonzero().squeeze(1)
-        self._go_back(
-            members[stops], episode[stops] + 1, {name: value[stops] for name, value in rows.items()}
-        )
+        rows = {name: value[stops] for name, value in rows.items()}
+        self._go_back(members[stops], episode[stops] + 1, rows)
 
     def _go_back(self, members: Tensor, episodes: Tensor, rows: dict[str, Tensor]) -> None:
         """Ends the training of these members after so many ``episodes``, with the state ``rows``
         that they had then.
         """
-        r, places = self.results, torch.searchsorted(self.members, members)
+        results = self.results
+        places = torch.searchsorted(self.members, members)
         for name, value in self.agent.rows().items():
             value[places.to(value.device)] = rows[name]
         later = torch.arange(self.max_episodes) >= episodes.unsqueeze(1)
-        for curve in (r.returns, r.scores, r.lengths):
+        for curve in (results.returns, results.scores, results.lengths):
             curve[members] = curve[members].masked_fill(later, 0)
-        r.stopped[members], r.episodes[members], r.env_steps[members] = (
-            True,
-            episodes,
-            r.lengths[members].sum(1),
-        )
+        results.stopped[members] = True
+        results.episodes[members] = episodes
+        results.env_steps[members] = results.lengths[members].sum(1)
 
 
 def mean_test_return(make_envs: Callable[[Sequence[int]], EnvBatch], episodes: int) -> Score:

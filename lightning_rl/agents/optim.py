@@ -40,10 +40,8 @@ class MemberAdam(LeanStep):
             ``torch.nn.utils.clip_grad_norm_`` does.
     """
 
-    _in_step: tuple[Tensor | None, bool] = (
-        None,
-        False,
-    )  # counts, and whether they are all equal; of a copy, too
+    # Counts, and whether they are all equal. Of the class, so that a copy has it, too.
+    _in_step: tuple[Tensor | None, bool] = (None, False)
 
     def __init__(
         self,
@@ -82,16 +80,19 @@ class MemberAdam(LeanStep):
         state: dict[str, Tensor] = self.state[params]
         if not state:
             state["step"] = torch.zeros(len(params), dtype=torch.int64, device=params.device)
-            state["exp_avg"], state["exp_avg_sq"] = (
-                torch.zeros_like(params),
-                torch.zeros_like(params),
-            )
+            state["exp_avg"] = torch.zeros_like(params)
+            state["exp_avg_sq"] = torch.zeros_like(params)
         return state
 
     @property
     def num_steps(self) -> Tensor:
         """Steps of each member so far ``[N]`` int64."""
         return self.moments["step"]
+
+    def descend(self, loss: Tensor, active: Tensor | None) -> None:
+        """One step of the active members down their own losses ``[N]``."""
+        (self.params.grad,) = torch.autograd.grad(loss.sum(), self.params)
+        self.step(active=active)
 
     @torch.no_grad()
     def step(
@@ -111,12 +112,8 @@ class MemberAdam(LeanStep):
         if active is not None and bool(active.all()):
             active = None
         group, state = self.param_groups[0], self.moments
-        if (
-            active is None
-            and self._equal(state["step"])
-            and isinstance(group["lr"], float)
-            and group["lr"]
-        ):
+        one_rate = isinstance(group["lr"], float) and group["lr"] > 0
+        if one_rate and active is None and self._equal(state["step"]):
             self._step_together(group, state)
         else:
             self._step_apart(group, state, active)
@@ -127,7 +124,7 @@ class MemberAdam(LeanStep):
         have changed.
         """
         if self._in_step[0] is not count:
-            self._in_step = count, bool((count == count[:1]).all())
+            self._in_step = (count, bool((count == count[:1]).all()))
         return self._in_step[1]
 
     def _step_apart(
@@ -137,29 +134,27 @@ class MemberAdam(LeanStep):
         if active is None:
             active = torch.ones_like(state["step"], dtype=torch.bool)
         else:
-            grad, self._in_step = learners_only(grad, active), (None, False)
+            grad = learners_only(grad, active)
+            self._in_step = (None, False)
         grad = _clipped(grad, group["max_grad_norm"])
-        (beta1, beta2), eps = group["betas"], group["eps"]
+        beta1, beta2 = group["betas"]
+        rate = group["lr"] if isinstance(group["lr"], float) else group["lr"].unsqueeze(1)
         # Factors that depend only on the member are [N, 1], computed in double precision and
         # rounded once.
-        on, rate, kind = active.to(torch.float64).unsqueeze(1), group["lr"], params.dtype
+        on = active.to(torch.float64).unsqueeze(1)
+        kind = params.dtype
         state["step"] += active
         count = state["step"].unsqueeze(1).clamp(min=1).to(torch.float64)
-        step_size = (
-            on * (rate if isinstance(rate, float) else rate.unsqueeze(1)) / (1 - beta1**count)
-        )
+        step_size = on * rate / (1 - beta1**count)
         scale = (1 - beta2**count).sqrt()
         if group["weight_decay"]:
             params.mul_((1 - group["weight_decay"] * on).to(kind))
         state["exp_avg"].lerp_(grad, ((1 - beta1) * on).to(kind))
-        spare = grad * ((1 - beta2) * on).to(
-            kind
-        )  # one for both uses: at this size, new memory costs as much as arithmetic
+        # ``spare`` has two uses: at this size, new memory costs as much as arithmetic.
+        spare = grad * ((1 - beta2) * on).to(kind)
         square = state["exp_avg_sq"].mul_((1 - (1 - beta2) * on).to(kind)).addcmul_(spare, grad)
-        params.addcdiv_(
-            state["exp_avg"] * -step_size.to(kind),
-            torch.sqrt(square, out=spare).div_(scale.to(kind)).add_(eps),
-        )
+        divisor = torch.sqrt(square, out=spare).div_(scale.to(kind)).add_(group["eps"])
+        params.addcdiv_(state["exp_avg"] * -step_size.to(kind), divisor)
 
     def _step_together(self, group: dict[str, Any], state: dict[str, Tensor]) -> None:
         params = self.params
@@ -195,16 +190,14 @@ class MemberAdam(LeanStep):
         are there already.
         """
         for values in (self.param_groups[0], *self.state.values()):
-            values |= {
-                name: value.to(device)
-                for name, value in values.items()
-                if isinstance(value, Tensor)
-            }
+            for name, value in values.items():
+                if isinstance(value, Tensor):
+                    values[name] = value.to(device)
 
     def rows(self) -> dict[str, Tensor]:
         """All that has a row for each member, by name."""
         rate = self.param_groups[0]["lr"]
-        return {**self.moments, **({} if isinstance(rate, float) else {"lr": rate})}
+        return self.moments | ({} if isinstance(rate, float) else {"lr": rate})
 
     def load_rows(self, rows: Mapping[str, Tensor]) -> None:
         """Goes on with these rows, maybe of another number of members."""

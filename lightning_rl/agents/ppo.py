@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
-from pydantic.dataclasses import dataclass as config_dataclass
+from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
 from lightning_rl.agents.base import (
@@ -27,9 +27,7 @@ from lightning_rl.agents.base import (
     AgentConfig,
     NetConfig,
     Transition,
-    descend,
-    implements,
-    varied,
+    member_hyperparameters,
 )
 from lightning_rl.agents.icm import ICM
 from lightning_rl.agents.optim import MemberAdam
@@ -50,7 +48,7 @@ class FreeGaussian(Gaussian):
     LOG_STD_RANGE = (-math.inf, math.inf)
 
 
-@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+@dataclass(frozen=True, config=STRICT, kw_only=True)
 class PPOConfig(AgentConfig, NetConfig):
     """Keys of PPO."""
 
@@ -66,14 +64,33 @@ class PPOConfig(AgentConfig, NetConfig):
     max_grad_norm: PositiveFloat | None
 
     def unread(self) -> dict[str, str]:
-        reason = "Monte-Carlo returns have no lambda; set standardise=advantages as well"
-        return {
-            **super().unread(),
-            **({"gae_lambda": reason} if self.standardise == "returns" else {}),
-        }
+        found = super().unread()
+        if self.standardise == "returns":
+            found["gae_lambda"] = (
+                "Monte-Carlo returns have no lambda; set standardise=advantages as well"
+            )
+        return found
 
     def stored_steps(self, spec: EnvSpec) -> dict[str, int]:
         return {"rollout_steps": self.rollout_steps}
+
+
+def _check_sizes(cfg: PPOConfig) -> None:
+    """UserError for sizes that do not go together."""
+    if cfg.batch_size is not None and cfg.rollout_steps % cfg.batch_size:
+        raise UserError(
+            f"batch_size {cfg.batch_size} does not divide rollout_steps {cfg.rollout_steps}; "
+            "choose one that does"
+        )
+    sizes = {"rollout_steps": cfg.rollout_steps}
+    if cfg.standardise == "advantages" and cfg.batch_size is not None:
+        sizes["batch_size"] = cfg.batch_size
+    for key, size in sizes.items():
+        if size == 1:
+            raise UserError(
+                f"{key} 1: {cfg.standardise} are standardised, and one alone cannot be; use 2 "
+                "or more"
+            )
 
 
 class MeanAndStd(nn.Module):
@@ -90,7 +107,6 @@ class MeanAndStd(nn.Module):
         return torch.cat([mean, self.log_std.expand_as(mean)], dim=-1)
 
 
-@implements("PPO", PPOConfig)
 class PPO(Agent):
     """``actor`` maps observations to logits or, continuous, to means before the tanh; ``critic`` to
     one value.
@@ -115,53 +131,36 @@ class PPO(Agent):
         seeds: Sequence[int],
         variation: Variation | None = None,
     ):
-        if cfg.batch_size is not None and cfg.rollout_steps % cfg.batch_size:
-            raise UserError(
-                f"batch_size {cfg.batch_size} does not divide rollout_steps {cfg.rollout_steps}; "
-                "choose one that does"
-            )
-        of_each_batch = cfg.batch_size if cfg.standardise == "advantages" else None
-        for key, size in (("rollout_steps", cfg.rollout_steps), ("batch_size", of_each_batch)):
-            if size == 1:
-                raise UserError(
-                    f"{key} 1: {cfg.standardise} are standardised, and one alone cannot be; use 2 "
-                    "or more"
-                )
+        _check_sizes(cfg)
         super().__init__(seeds)
-        learning_rate, hidden, widths = varied(cfg, variation)
+        learning_rate, hidden, widths = member_hyperparameters(cfg, variation)
         obs, size, continuous = spec.obs_size, spec.action_size, spec.continuous
         self.cfg, self.continuous = cfg, continuous
         self.distribution_class = FreeGaussian if continuous else Categorical
         self.actor = MemberMLP(obs, hidden, size, cfg.activation)
         self.critic = MemberMLP(obs, hidden, 1, cfg.activation)
         count, steps = len(self.seeds), cfg.rollout_steps
+        actor = self.actor.init(self.generators("actor"), widths)
+        critic = self.critic.init(self.generators("critic"), widths)
         log_std = torch.full((count, size if continuous else 0), math.log(cfg.std_init))
-        nets = (
-            self.actor.init(self.generators("actor"), widths),
-            self.critic.init(self.generators("critic"), widths),
-        )
-        self.params = nn.Parameter(torch.cat([*nets, log_std], dim=1))
+        self.params = nn.Parameter(torch.cat([actor, critic, log_std], dim=1))
         self._sizes = [self.actor.size, self.critic.size, log_std.shape[1]]
         self.adam = MemberAdam(self.params, learning_rate, max_grad_norm=cfg.max_grad_norm)
-        for name in ("obs", "next_obs"):
-            self.register_buffer(name, torch.zeros(count, steps, obs))
-        for name in ("reward", "discount"):
-            self.register_buffer(name, torch.zeros(count, steps))
-        kind = torch.float32 if continuous else torch.int64
-        self.register_buffer(
-            "action", torch.zeros(count, steps, *([size] if continuous else []), dtype=kind)
-        )
+        if continuous:
+            action = torch.zeros(count, steps, size)
+        else:
+            action = torch.zeros(count, steps, dtype=torch.int64)
+        self.register_buffer("obs", torch.zeros(count, steps, obs))
+        self.register_buffer("next_obs", torch.zeros(count, steps, obs))
+        self.register_buffer("reward", torch.zeros(count, steps))
+        self.register_buffer("discount", torch.zeros(count, steps))
+        self.register_buffer("action", action)
         self.register_buffer("over", torch.zeros(count, steps, dtype=torch.bool))
         self._explore = self.noise("explore", (size,), "normal" if continuous else "gumbel")
         self._shuffle = self.noise("shuffle", (steps,), "uniform")
-        self.curiosity = (
-            ICM(cfg, spec, continuous, self.generators("curiosity"))
-            if cfg.curiosity == "icm"
-            else None
-        )
-
-    def optimizers(self) -> list[Any]:
-        return [self.adam, *super().optimizers()]
+        self.curiosity: ICM | None = None
+        if cfg.curiosity == "icm":
+            self.curiosity = ICM(cfg, spec, continuous, self.generators("curiosity"))
 
     def policy(self, params: Tensor, obs: Tensor) -> Distribution:
         """Over the actions for obs ``[N, B, O]``."""
@@ -188,16 +187,12 @@ class PPO(Agent):
 
     def learn(self, transition: Transition, over: Tensor, step: int, active: Tensor | None) -> None:
         place = step % self.cfg.rollout_steps
-        self.obs[:, place], self.action[:, place], self.reward[:, place] = (
-            transition.obs,
-            transition.action,
-            transition.reward,
-        )
-        self.discount[:, place], self.next_obs[:, place], self.over[:, place] = (
-            transition.discount,
-            transition.next_obs,
-            over,
-        )
+        self.obs[:, place] = transition.obs
+        self.action[:, place] = transition.action
+        self.reward[:, place] = transition.reward
+        self.discount[:, place] = transition.discount
+        self.next_obs[:, place] = transition.next_obs
+        self.over[:, place] = over
         if place == self.cfg.rollout_steps - 1:
             self.update(active, step // self.cfg.rollout_steps)
 
@@ -208,17 +203,15 @@ class PPO(Agent):
         if self.curiosity is not None:
             executed = self.distribution_class.executed(self.action)
             batch = Transition(self.obs, executed, self.reward, self.discount, self.next_obs)
-            reward = reward + self.curiosity.learn(
-                batch, torch.full_like(reward, 1 / self.cfg.rollout_steps), active
-            )
+            weight = torch.full_like(reward, 1 / self.cfg.rollout_steps)
+            reward = reward + self.curiosity.learn(batch, weight, active)
         target, advantage = self.targets(reward)
-        with torch.no_grad():
-            acted = self.policy(self.params, self.obs).log_prob(
-                self.action
-            )  # of the policy that has acted
+        with torch.no_grad():  # of the policy that has acted
+            old_log_prob = self.policy(self.params, self.obs).log_prob(self.action)
         for epoch in range(self.cfg.epochs):
             for rows in self._minibatches(number * self.cfg.epochs + epoch):
-                self._step(rows, acted, target, advantage, active)
+                loss = self._loss(rows, old_log_prob, target, advantage)
+                self.adam.descend(loss, active)
 
     @torch.no_grad()
     def targets(self, reward: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -227,55 +220,43 @@ class PPO(Agent):
         """
         if self.cfg.standardise == "returns":
             return standardised(discounted_returns(reward, self.cfg.gamma, self.over)), None
-        value, next_value = (
-            self.value(self.params, self.obs),
-            self.value(self.params, self.next_obs),
-        )
+        value = self.value(self.params, self.obs)
+        next_value = self.value(self.params, self.next_obs)
         last = self.over.clone()
         last[:, -1] = True  # the roll-out ends there: bootstrap
         target = lambda_returns(reward, self.discount, next_value, last, self.cfg.gae_lambda)
         return target, target - value
 
-    def _minibatches(self, index: int) -> list[Tensor]:
+    def _minibatches(self, index: int) -> Sequence[Tensor]:
         """Rows ``[N, B]`` of each minibatch of an epoch, shuffled for each member."""
         if self.cfg.batch_size is None:
-            return [
-                torch.arange(self.cfg.rollout_steps, device=self.device).expand(
-                    self.num_members, -1
-                )
-            ]
-        return list(self._shuffle.at(index).argsort(dim=1).split(self.cfg.batch_size, dim=1))
+            all_rows = torch.arange(self.cfg.rollout_steps, device=self.device)
+            return [all_rows.expand(self.num_members, -1)]
+        return self._shuffle.at(index).argsort(dim=1).split(self.cfg.batch_size, dim=1)
 
-    def _step(
-        self,
-        rows: Tensor,
-        acted: Tensor,
-        target: Tensor,
-        advantage: Tensor | None,
-        active: Tensor | None,
-    ) -> None:
+    def _loss(
+        self, rows: Tensor, old_log_prob: Tensor, target: Tensor, advantage: Tensor | None
+    ) -> Tensor:
+        """The losses ``[N]`` of a minibatch."""
+        cfg = self.cfg
         member = torch.arange(len(rows), device=rows.device).unsqueeze(1)
-        obs, action, old, target = (x[member, rows] for x in (self.obs, self.action, acted, target))
-        policy, value = self.policy(self.params, obs), self.value(self.params, obs)
-        weight = (
-            target - value.detach()
-            if advantage is None
-            else standardised(advantage[member, rows], 1e-8)
+        obs, action, target = (
+            self.obs[member, rows],
+            self.action[member, rows],
+            target[member, rows],
         )
-        policy_loss = -clipped_surrogate(policy.log_prob(action), old, weight, self.cfg.clip).mean(
-            -1
-        )
+        policy = self.policy(self.params, obs)
+        value = self.value(self.params, obs)
+        if advantage is None:
+            weight = target - value.detach()
+        else:
+            weight = standardised(advantage[member, rows], 1e-8)
+        log_prob = policy.log_prob(action)
+        surrogate = clipped_surrogate(log_prob, old_log_prob[member, rows], weight, cfg.clip)
+        policy_loss = -surrogate.mean(-1)
         value_loss = F.mse_loss(value, target, reduction="none").mean(-1)
         entropy = policy.entropy().mean(-1)
-        descend(
-            policy_loss + self.cfg.value_coef * value_loss - self.cfg.entropy_coef * entropy,
-            self.adam,
-            active,
-        )
-
-    @property
-    def num_updates(self) -> Tensor:
-        return self.adam.num_steps
+        return policy_loss + cfg.value_coef * value_loss - cfg.entropy_coef * entropy
 
     def module(self, row: int) -> nn.Module:
         actor, _, log_std = self.params[row].split(self._sizes)

@@ -1,8 +1,19 @@
-"""The agents of this package, registered by being imported."""
+"""All agents by implementation, for training on their own and in the inner loop alike."""
 
 from __future__ import annotations
 
-from lightning_rl.agents import dqn, ppo, tabular, td3
-from lightning_rl.agents.base import AGENTS
+from lightning_rl.agents.base import RegisteredAgent
+from lightning_rl.agents.dqn import DDQN, DDQNConfig, DuelingDDQNConfig
+from lightning_rl.agents.ppo import PPO, PPOConfig
+from lightning_rl.agents.tabular import QLearning, Sarsa, TabularConfig
+from lightning_rl.agents.td3 import TD3, DiscreteTD3, TD3Config, TD3DiscreteConfig
 
-__all__ = ["AGENTS", "dqn", "ppo", "tabular", "td3"]
+AGENTS = {
+    "DuelingDDQN": RegisteredAgent(DuelingDDQNConfig, DDQN),
+    "DDQN": RegisteredAgent(DDQNConfig, DDQN),
+    "PPO": RegisteredAgent(PPOConfig, PPO),
+    "QL": RegisteredAgent(TabularConfig, QLearning),
+    "SARSA": RegisteredAgent(TabularConfig, Sarsa),
+    "TD3": RegisteredAgent(TD3Config, TD3),
+    "TD3-discrete": RegisteredAgent(TD3DiscreteConfig, DiscreteTD3),
+}

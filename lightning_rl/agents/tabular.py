@@ -7,10 +7,10 @@ from typing import Literal
 
 import torch
 from pydantic import PositiveFloat
-from pydantic.dataclasses import dataclass as config_dataclass
+from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
-from lightning_rl.agents.base import Agent, EpsilonGreedyConfig, Transition, implements
+from lightning_rl.agents.base import Agent, EpsilonGreedyConfig, Transition
 from lightning_rl.agents.variation import Variation
 from lightning_rl.core.schema import STRICT
 from lightning_rl.envs.spec import EnvSpec
@@ -23,7 +23,7 @@ from lightning_rl.functional.value_learning import (
 )
 
 
-@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+@dataclass(frozen=True, config=STRICT, kw_only=True)
 class TabularConfig(EpsilonGreedyConfig):
     """Keys of QL and SARSA."""
 
@@ -31,7 +31,6 @@ class TabularConfig(EpsilonGreedyConfig):
     count_beta: PositiveFloat
 
 
-@implements("QL", TabularConfig)
 class QLearning(Agent):
     """A table ``[N, O, A]`` for one-hot observations, zero at the start; learns from every step
     as it comes.
@@ -73,12 +72,10 @@ class QLearning(Agent):
         )
 
     def act(self, obs: Tensor, episode: Tensor, step: int) -> Tensor:
-        self._epsilon = epsilon_after(
-            episode, self.cfg.epsilon_init, self.cfg.epsilon_min, self.cfg.epsilon_decay
-        )
-        return epsilon_greedy(
-            self._values(obs.unsqueeze(1)).squeeze(1), self._epsilon, self._explore.at(step)
-        )
+        cfg = self.cfg
+        self._epsilon = epsilon_after(episode, cfg.epsilon_init, cfg.epsilon_min, cfg.epsilon_decay)
+        q = self._values(obs.unsqueeze(1)).squeeze(1)
+        return epsilon_greedy(q, self._epsilon, self._explore.at(step))
 
     def greedy(self, obs: Tensor) -> Tensor:
         return self._values(obs).argmax(-1)
@@ -93,7 +90,8 @@ class QLearning(Agent):
         if self.cfg.curiosity == "count":
             self.count[place] += 1
             reward = reward + count_bonus(self.count[place], self.cfg.count_beta)
-        target = self.target(reward, discount, self._values(next_obs.unsqueeze(1)).squeeze(1), step)
+        next_q = self._values(next_obs.unsqueeze(1)).squeeze(1)
+        target = self.target(reward, discount, next_q, step)
         learns = torch.ones_like(over) if active is None else active
         self.updates += learns
         old = self.table[place]
@@ -120,7 +118,6 @@ class QLearning(Agent):
         self.table.copy_(weight.detach().T)
 
 
-@implements("SARSA", TabularConfig)
 class Sarsa(QLearning):
     """SARSA as in the earlier code: the target's next action is drawn anew, epsilon-greedily; it
     is not the one then taken.

@@ -12,17 +12,18 @@ far outside of the box.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
-from pydantic.dataclasses import dataclass as config_dataclass
+from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
-from lightning_rl.agents.base import Transition, descend, frozen, implements, track, varied
+from lightning_rl.agents.base import Transition, member_hyperparameters
 from lightning_rl.agents.optim import MemberAdam
-from lightning_rl.agents.replay import OffPolicyAgent, OffPolicyConfig, anything_follows
+from lightning_rl.agents.replay import OffPolicyAgent, OffPolicyConfig, anything_follows, track
+from lightning_rl.agents.stack import frozen
 from lightning_rl.agents.variation import Variation
 from lightning_rl.core.schema import STRICT
 from lightning_rl.envs.spec import EnvSpec
@@ -41,7 +42,7 @@ _MIN_TEMPERATURE = 0.05
 _SATURATED = 1.5
 
 
-@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+@dataclass(frozen=True, config=STRICT, kw_only=True)
 class TD3Config(OffPolicyConfig):
     """Keys of TD3. Noise and clip in units of the action box [-1, 1]."""
 
@@ -57,7 +58,7 @@ class TD3Config(OffPolicyConfig):
         return MemberMLP(in_size, hidden, out_size, self.activation)
 
 
-@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+@dataclass(frozen=True, config=STRICT, kw_only=True)
 class TD3DiscreteConfig(TD3Config):
     """Keys of TD3-discrete."""
 
@@ -80,7 +81,6 @@ def saturation(outputs: Tensor) -> Tensor:
     return F.softshrink(outputs, _SATURATED).square().mean(-1)
 
 
-@implements("TD3", TD3Config)
 class TD3(OffPolicyAgent):
     """``actor`` maps observations to ``A`` numbers; ``critic`` is two networks from observation
     and action to one.
@@ -96,32 +96,22 @@ class TD3(OffPolicyAgent):
         variation: Variation | None = None,
     ):
         super().__init__(cfg, spec, seeds, variation, vectors=True)
-        learning_rate, hidden, widths = varied(cfg, variation)
+        learning_rate, hidden, widths = member_hyperparameters(cfg, variation)
         obs, size = spec.obs_size, spec.action_size
-        self.actor, self.critic = (
-            cfg.net(obs, hidden, size),
-            TwinCritic(cfg.net(obs + size, hidden, 1)),
-        )
-        self.actor_params = nn.Parameter(
-            self.extended(self.actor.init(self.generators("actor"), widths))
-        )
-        self.critic_params = nn.Parameter(self.critic.init(self.generators("critic"), widths))
-        self.actor_target, self.critic_target = (
-            frozen(self.actor_params),
-            frozen(self.critic_params),
-        )
+        batch = max(self.batch_sizes)
+        self.actor = cfg.net(obs, hidden, size)
+        self.critic = TwinCritic(cfg.net(obs + size, hidden, 1))
+        actor_params = self.actor.init(self.generators("actor"), widths)
+        critic_params = self.critic.init(self.generators("critic"), widths)
+        self.actor_params = nn.Parameter(self.extended(actor_params))
+        self.critic_params = nn.Parameter(critic_params)
+        self.actor_target = frozen(self.actor_params)
+        self.critic_target = frozen(self.critic_params)
         self.actor_adam = MemberAdam(self.actor_params, learning_rate)
         self.critic_adam = MemberAdam(self.critic_params, learning_rate)
-        self._uniform, self._explore = (
-            self.noise("uniform", (size,), "uniform"),
-            self.noise("explore", (size,), "normal"),
-        )
-        self._smooth = self.noise(
-            "smoothing", (max(self.batch_sizes), size), "normal", self.batch_sizes
-        )
-
-    def optimizers(self) -> list[Any]:
-        return [self.actor_adam, self.critic_adam, *super().optimizers()]
+        self._uniform = self.noise("uniform", (size,), "uniform")
+        self._explore = self.noise("explore", (size,), "normal")
+        self._smooth = self.noise("smoothing", (batch, size), "normal", self.batch_sizes)
 
     def extended(self, actor_params: Tensor) -> Tensor:
         """``actor_params`` with further columns that the policy has besides its network; here
@@ -170,7 +160,7 @@ class TD3(OffPolicyAgent):
         target = self.target(batch, step)
         q = self.critic(self.critic_params, batch.obs, batch.action)
         loss = weighted_squared_error(q, target.unsqueeze(1), self.weight.unsqueeze(1)).sum(1)
-        descend(loss, self.critic_adam, active)
+        self.critic_adam.descend(loss, active)
         if step % self.cfg.policy_delay == 0:
             outputs = self.outputs(self.actor_params, batch.obs)
             action = self.to_actions(outputs, self.actor_params, "actor", step)
@@ -178,7 +168,7 @@ class TD3(OffPolicyAgent):
             cost = -q
             if self.cfg.saturation_penalty:
                 cost = cost + self.cfg.saturation_penalty * saturation(outputs)
-            descend((self.weight * cost).sum(-1), self.actor_adam, active)
+            self.actor_adam.descend((self.weight * cost).sum(-1), active)
             track(self.actor_target, self.actor_params, self.cfg.tau, active)
             track(self.critic_target, self.critic_params, self.cfg.tau, active)
         return loss.detach()
@@ -189,14 +179,9 @@ class TD3(OffPolicyAgent):
         if not anything_follows(batch.discount):
             return batch.reward
         noise = smoothing_noise(self._smooth.at(step), self.cfg.target_std, self.cfg.target_clip)
-        next_action = self.clip(
-            self.policy(self.actor_target, batch.next_obs, "target", step) + noise
-        )
-        return twin_target(
-            batch.reward,
-            batch.discount,
-            self.critic(self.critic_target, batch.next_obs, next_action),
-        )
+        action = self.clip(self.policy(self.actor_target, batch.next_obs, "target", step) + noise)
+        next_q = self.critic(self.critic_target, batch.next_obs, action)
+        return twin_target(batch.reward, batch.discount, next_q)
 
     @property
     def num_updates(self) -> Tensor:
@@ -211,7 +196,6 @@ class TD3(OffPolicyAgent):
         self.actor_target.copy_(self.actor_params)
 
 
-@implements("TD3-discrete", TD3DiscreteConfig)
 class DiscreteTD3(TD3):
     """The actor's logits become one-hot-like actions ``[..., A]`` by Gumbel-softmax; the
     environment gets the arg-max.
@@ -262,10 +246,9 @@ class DiscreteTD3(TD3):
             return self.cfg.temperature_init
         if self.cfg.temperature == "learnable":
             return params[:, -1, None, None]
-        end = self.cfg.temperature_init / ANNEAL_RATIO
-        return annealed(self.actor_adam.num_steps, self.cfg.temperature_init, end, ANNEAL_STEPS)[
-            :, None, None
-        ]
+        start = self.cfg.temperature_init
+        steps = self.actor_adam.num_steps[:, None, None]
+        return annealed(steps, start, start / ANNEAL_RATIO, ANNEAL_STEPS)
 
     def random(self, noise: Tensor) -> Tensor:
         return F.one_hot(noise.argmax(-1), noise.shape[-1]).to(noise.dtype)

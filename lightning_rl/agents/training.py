@@ -1,7 +1,8 @@
-"""Training and testing members in their environments, in lock-step."""
+"""Training members in their environments, in lock-step."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +11,7 @@ from typing import Any, Self, cast
 import torch
 from torch import Tensor
 
-from lightning_rl.agents.base import Actors, Agent, AgentConfig, Transition
+from lightning_rl.agents.base import Agent, AgentConfig, Transition
 from lightning_rl.core.console import under_way
 from lightning_rl.core.contents import check_alike
 from lightning_rl.envs.batch import EnvBatch
@@ -50,35 +51,28 @@ def plateaued(
     R' averages fewer values while there are fewer. returns and count as in ``solved``.
     """
     middle = (count - window).clamp(min=0)
-    now, before = (
-        window_mean(returns, middle, count),
-        window_mean(returns, (middle - window).clamp(min=0), middle),
-    )
-    return ((now - before).abs() / (before.abs() + 1e-9) < tolerance) & (
-        count > learning_starts + window
-    )
+    now = window_mean(returns, middle, count)
+    before = window_mean(returns, (middle - window).clamp(min=0), middle)
+    same = (now - before).abs() / (before.abs() + 1e-9) < tolerance
+    return same & (count > learning_starts + window)
 
 
 def stop_rule(cfg: AgentConfig, name: str, solved_return: float | None) -> StopRule | None:
     """The rule of that name, ``none``, ``plateau`` or ``solved``, as the config has it; None
     where nothing is solved.
     """
+    window = cfg.early_out_num
     if name == "plateau":
-        first = getattr(cfg, "learning_starts", 0)
         return partial(
             plateaued,
-            window=cfg.early_out_num,
+            window=window,
             tolerance=cfg.early_out_virtual_diff,
-            learning_starts=first,
+            learning_starts=getattr(cfg, "learning_starts", 0),
         )
     if name == "none" or solved_return is None:
         return None
-    return partial(
-        solved, window=cfg.early_out_num, threshold=solved_return, least=1 if cfg.faithful else None
-    )
-
-
-_LOOP = ("obs", "_episode", "_return", "_length")
+    least = 1 if cfg.faithful else None
+    return partial(solved, window=window, threshold=solved_return, least=least)
 
 
 @dataclass
@@ -102,10 +96,21 @@ class Results:
     @classmethod
     def empty(cls, members: int, episodes: int) -> Results:
         """Of a training that has not begun."""
-        curve, count = torch.zeros(members, episodes), torch.zeros(members, dtype=torch.int64)
+        curve = torch.zeros(members, episodes)
+        count = torch.zeros(members, dtype=torch.int64)
         return cls(
-            curve, curve.clone(), curve.long(), count, count.clone(), count.bool(), count.clone()
+            returns=curve,
+            scores=curve.clone(),
+            lengths=curve.long(),
+            episodes=count,
+            env_steps=count.clone(),
+            stopped=count.bool(),
+            judge_steps=count.clone(),
         )
+
+
+_OF_EPISODES = ("obs", "_episode", "_return", "_length")
+"""Attributes of the episodes under way, ``[N, ...]``."""
 
 
 class MemberTraining:
@@ -138,21 +143,23 @@ class MemberTraining:
         stop: StopRule | None = None,
         limit_terminates: bool = False,
     ):
-        self.agent, self.stop = agent, stop
-        self.max_episodes, self.learning_starts, self.gamma = max_episodes, learning_starts, gamma
+        self.agent = agent
+        self.stop = stop
+        self.max_episodes = max_episodes
+        self.learning_starts = learning_starts
+        self.gamma = gamma
         self.limit_terminates = limit_terminates
-        n, self._seeds = agent.num_members, list(agent.seeds)
+        n = agent.num_members
         self.step = 0
         self.members = torch.arange(n)  # who is left
-        self._everyone: dict[str, Tensor] | None = (
-            None  # the rows of all, while the agent has those that are left
-        )
+        # The rows of all, while the agent has those that are left.
+        self._everyone: dict[str, Tensor] | None = None
         self.results = Results.empty(n, max_episodes)
         self.envs = envs.to(agent.device)
         self.obs = self.envs.reset(torch.zeros(n, dtype=torch.bool, device=agent.device))
         self._episode = torch.zeros(n, dtype=torch.int64, device=agent.device)
         self._return = torch.zeros(n, device=agent.device)
-        self._length = torch.zeros(n, dtype=torch.int64, device=agent.device)
+        self._length = torch.zeros_like(self._episode)
         self._active = self._learners()
 
     @classmethod
@@ -162,18 +169,19 @@ class MemberTraining:
         envs: EnvBatch,
         cfg: AgentConfig,
         stop: StopRule | None,
-        terminates: bool,
+        limit_terminates: bool,
         **options: Any,
     ) -> Self:
         """Training as the agent's config asks for it."""
+        learning_starts = getattr(cfg, "learning_starts", 0)
         return cls(
             agent,
             envs,
             cfg.train_episodes,
             cfg.gamma,
-            getattr(cfg, "learning_starts", 0),
+            learning_starts,
             stop,
-            terminates,
+            limit_terminates,
             **options,
         )
 
@@ -183,7 +191,7 @@ class MemberTraining:
         """
         if device != self.obs.device:
             self.envs = self.envs.to(device)
-            for name in _LOOP:
+            for name in _OF_EPISODES:
                 setattr(self, name, getattr(self, name).to(device))
             self._active = None if self._active is None else self._active.to(device)
         return self
@@ -206,7 +214,7 @@ class MemberTraining:
             "step": self.step,
             "members": self.members,
             "results": vars(self.results).copy(),
-            "loop": {name: getattr(self, name) for name in _LOOP},
+            "loop": {name: getattr(self, name) for name in _OF_EPISODES},
             "envs": {} if self.done else self.envs.snapshot(),
             "memory": {} if self.done or memory is None else memory.snapshot(),
         }
@@ -216,14 +224,16 @@ class MemberTraining:
         own state is restored apart.
         """
         self._check(state)
-        self.step, self.members, device = state["step"], state["members"], self.agent.device
+        device = self.agent.device
+        self.step = state["step"]
+        self.members = state["members"]
         self.results = Results(**state["results"])
         for name, value in state["loop"].items():
             setattr(self, name, value.to(device))
         self._active = self._learners()
         if self.done:
             return
-        if len(self.members) < len(self._seeds):
+        if len(self.members) < len(self.results.episodes):
             self.agent.keep_streams(self.members.to(device))
             self.envs.keep(self.members.to(device))
         self.envs.restore(state["envs"])
@@ -246,27 +256,21 @@ class MemberTraining:
             )
         if (episodes < 0).any() or (episodes > self.max_episodes).any():
             raise ValueError(f"{episodes.tolist()} episodes of {self.max_episodes}")
-        for name in _LOOP:
+        for name in _OF_EPISODES:
             if len(state["loop"][name]) != len(members):
                 raise ValueError(f"{name}: expected one for each of {len(members)} members")
 
     def run(self, steps: int | None = None) -> None:
         """Goes on for ``steps`` decisions of every member, or until all are done."""
+        count = len(self.results.episodes)
         last = None if steps is None else self.step + steps
-        if len(self.members) < len(self._seeds) and not self.done:
+        if not self.done and len(self.members) < count:
             self._everyone = self.agent.rows()
-            self.agent.load_rows(
-                {
-                    name: value[self.members.to(value.device)]
-                    for name, value in self._everyone.items()
-                }
-            )
+            self.agent.load_rows(self.agent.rows(self.members))
         while not self.done and self.step != last:
             self._step()
-            under_way(
-                1 - len(self.members) / len(self._seeds),
-                1 - (last - self.step) / steps if steps and last else 0.0,
-            )
+            of_steps = 1 - (last - self.step) / steps if steps and last else 0.0
+            under_way(1 - len(self.members) / count, of_steps)
         self._settle()
         if self._everyone is not None:
             if not self.done:
@@ -274,12 +278,13 @@ class MemberTraining:
             self.agent.load_rows(self._everyone)
             self._everyone = None
 
-    def spend(self, env_steps: int, repeat: int) -> None:
+    def train_until(self, env_steps: int, repeat: int) -> None:
         """Trains each member until it is done or has taken ``env_steps``; a decision takes at
         most ``repeat`` of them.
         """
         while not self.done:
-            self.run(-(-(env_steps - int(self.env_steps[self.members].max())) // repeat))
+            most = int(self.env_steps[self.members].max())
+            self.run(math.ceil((env_steps - most) / repeat))
             spent = self.env_steps[self.members] >= env_steps  # in the middle of their episodes
             self.results.env_steps[self.members[spent]] += self._length.cpu()[spent]
             rows = self._without(spent)
@@ -310,14 +315,15 @@ class MemberTraining:
         return None if bool(active.all()) else active
 
     def _episodes_end(self, over: Tensor) -> None:
-        r, members, episode = self.results, self.members[over.cpu()], self._episode[over].cpu()
-        r.returns[members, episode], r.lengths[members, episode] = (
-            self._return[over].cpu(),
-            self._length[over].cpu(),
-        )
-        r.env_steps[members] += self._length[over].cpu()
+        results = self.results
+        members = self.members[over.cpu()]
+        episode = self._episode[over].cpu()
+        length = self._length[over].cpu()
+        results.returns[members, episode] = self._return[over].cpu()
+        results.lengths[members, episode] = length
+        results.env_steps[members] += length
         self._episode += over
-        r.episodes[self.members] = self._episode.cpu()
+        results.episodes[self.members] = self._episode.cpu()
         self._return.masked_fill_(over, 0)
         self._length.masked_fill_(over, 0)
         self._judge(over, members, episode)
@@ -327,10 +333,10 @@ class MemberTraining:
         """Scores the ``episode`` ``[M]`` that these members have just ended, and says whose
         training ends.
         """
-        r = self.results
-        r.scores[members, episode] = r.returns[members, episode]
+        results = self.results
+        results.scores[members, episode] = results.returns[members, episode]
         if self.stop is not None:
-            r.stopped[members] = self._holds(members, episode, self.stop)
+            results.stopped[members] = self._holds(members, episode, self.stop)
 
     def _settle(self) -> None:
         """Called at the end of ``run``: decides about members whose stop rule is still to be
@@ -343,56 +349,33 @@ class MemberTraining:
 
     def _members_end(self) -> None:
         """Goes on without those whose rule held, or who have played all episodes."""
-        finished = self.results.stopped[self.members] | (
-            self.results.episodes[self.members] >= self.max_episodes
-        )
+        played_all = self.results.episodes[self.members] >= self.max_episodes
+        finished = self.results.stopped[self.members] | played_all
         if finished.any():
-            self._everyone = self._everyone or {
-                name: value.clone() for name, value in self.agent.rows().items()
-            }
+            if self._everyone is None:
+                rows = self.agent.rows()
+                self._everyone = {name: value.clone() for name, value in rows.items()}
             self._store()
-            rows = self._without(finished)
+            left = self._without(finished)
             if not self.done:
-                self.agent.keep(rows)
+                self.agent.keep(left)
         self._active = self._learners()
 
     def _store(self) -> None:
         """Writes the rows of the members that are left among those of all."""
+        everyone = cast(dict[str, Tensor], self._everyone)
         for name, value in self.agent.rows().items():
-            cast(dict[str, Tensor], self._everyone)[name][self.members.to(value.device)] = value
+            everyone[name][self.members.to(value.device)] = value
 
     def _without(self, gone: Tensor) -> Tensor:
         """Takes members ``gone`` ``[N]`` out of loop and environments; the rows of those that
         stay, where the agent is.
         """
         rows = (~gone).nonzero().squeeze(1)
-        self.members, there = self.members[rows], rows.to(self.obs.device)
-        for name in _LOOP:
+        self.members = self.members[rows]
+        there = rows.to(self.obs.device)
+        for name in _OF_EPISODES:
             setattr(self, name, getattr(self, name)[there])
         if not self.done:
             self.envs.keep(there)
         return there
-
-
-@torch.no_grad()
-def evaluate_agents(agent: Actors, envs: EnvBatch, episodes: int) -> tuple[Tensor, Tensor]:
-    """Returns and lengths ``[N, K]`` of ``episodes`` = K test episodes per member, without
-    exploration.
-
-    envs: ``N * K`` environments, member by member.
-    """
-    members, envs = agent.num_members, envs.to(agent.device)
-    over = torch.zeros(members * episodes, dtype=torch.bool, device=agent.device)
-    obs = envs.reset(over)
-    total, length = (
-        torch.zeros(len(over), device=obs.device),
-        torch.zeros(len(over), dtype=torch.int64, device=obs.device),
-    )
-    while not over.all():
-        outcome = envs.step(agent.greedy(obs.unflatten(0, (members, episodes))).flatten(0, 1))
-        total += outcome.reward.masked_fill(over, 0)
-        length += outcome.length.masked_fill(over, 0)
-        ended = outcome.terminated | outcome.truncated
-        over |= ended
-        obs = envs.retire(ended) if ended.any() else outcome.obs
-    return total.unflatten(0, (members, episodes)), length.unflatten(0, (members, episodes))

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from lightning_rl.agents.base import MemberModule, SeededMembers
+from lightning_rl.agents.stack import MemberModule, SeededMembers
 from lightning_rl.functional.world_model import REWARD_LOSS_FLOOR
-from lightning_rl.nets.members import RecordedPass
+from lightning_rl.nets.recorded_pass import RecordedPass
 from lightning_rl.nets.world_models import RealSteps, WorldModel
 
 if TYPE_CHECKING:
-    from lightning_rl.agents.model_based import ModelBasedConfig, ModelRollouts, UpdateBatch
+    from lightning_rl.agents.experience import UpdateBatch
+    from lightning_rl.agents.model_based import ModelBasedConfig
+    from lightning_rl.agents.model_rollouts import ModelRollouts
 
 SETTLED = 0.1
 """A loss has settled where it fell by less than this share from one window to the next."""

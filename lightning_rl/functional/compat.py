@@ -26,11 +26,3 @@ def dueling_q_over_batch(value: Tensor, advantage: Tensor) -> Tensor:
     that the smaller ones are filled up with.
     """
     return value + advantage - advantage.mean((-2, -1) if advantage.ndim > 1 else -1, keepdim=True)
-
-
-def bits_sample_of_logits(logits: Tensor, noise: Tensor) -> Tensor:
-    """``world_model.bits_sample`` as in the code of Young et al. (2023): the logit itself is taken
-    for the probability, so a bit whose logit is below 0 is never 1, and one whose logit is above 1
-    always.
-    """
-    return (logits > noise).to(logits.dtype)

@@ -8,7 +8,7 @@ with its derivatives: on tensors of a few kilobytes autograd would take longer t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
@@ -123,21 +123,3 @@ def in_order(steps: Sequence[Sequence[Tensor]]) -> list[Tensor]:
     L B, ..]`` for each of these.
     """
     return [torch.cat(rows, dim=1) for rows in zip(*steps, strict=True)]
-
-
-def _sigmoid2(x: Tensor) -> tuple[Tensor, Tensor]:
-    half = torch.sigmoid(0.5 * x)
-    return 2 * half, half * (1 - half)
-
-
-def _sigmoid(x: Tensor) -> tuple[Tensor, Tensor]:
-    value = x.sigmoid()
-    return value, value * (1 - value)
-
-
-STD_FUNCTIONS: dict[str, Callable[[Tensor], tuple[Tensor, Tensor]]] = {
-    "softplus": lambda x: (F.softplus(x), x.sigmoid()),
-    "sigmoid": _sigmoid,
-    "sigmoid2": _sigmoid2,  # between 0 and 2, 1 at 0
-}
-"""From a network's output to a standard deviation, and its derivative."""

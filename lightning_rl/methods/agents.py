@@ -13,14 +13,14 @@ import functools
 from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 from torch import Tensor, nn
 
-from lightning_rl.agents.base import Actors, Agent, AgentClass, AgentConfig, RegisteredAgent
+from lightning_rl.agents.base import Actors, Agent, AgentConfig, RegisteredAgent
 from lightning_rl.agents.judged_training import JudgedTraining, mean_test_return
 from lightning_rl.agents.registry import AGENTS
-from lightning_rl.agents.training import MemberTraining, stop_rule
+from lightning_rl.agents.training import MemberTraining, Results, stop_rule
 from lightning_rl.core.checks import checked_name
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import shorten, shown
@@ -49,10 +49,10 @@ class GreedyActor(Actor):
 
 def member_policy(agent: Actors, row: int, spec: EnvSpec) -> Policy | GreedyActor:
     """One member as a plain policy."""
-    net, kind = agent.module(row), agent.distribution_class
-    return (
-        GreedyActor(net, spec.continuous) if kind is None else Policy(net, kind, spec.action_size)
-    )
+    net = agent.module(row)
+    if agent.distribution_class is None:
+        return GreedyActor(net, spec.continuous)
+    return Policy(net, agent.distribution_class, spec.action_size)
 
 
 class AgentMethod(StackedMethod):
@@ -65,7 +65,7 @@ class AgentMethod(StackedMethod):
 
     @classmethod
     def misfit(cls, spec: EnvSpec) -> str | None:
-        return cls.kind.misfit(spec)
+        return cast(str | None, cls.kind.agent.misfit(spec))
 
     def build(self) -> Agent:
         self.spec = replace(self.spec, repeat=self.cfg.action_repeat)
@@ -90,28 +90,25 @@ class AgentMethod(StackedMethod):
         return super().finished() or cast(Any, self.trainer).datamodule.training.done
 
     def train_epoch(self, batch: MemberTraining) -> None:
-        before, played, judged = (
-            batch.results.episodes.clone(),
-            batch.env_steps.sum(),
-            batch.results.judge_steps.clone(),
-        )
-        end, repeat = batch.step + self.decisions(batch.step, 0), self.spec.repeat
-        while (
-            not batch.done
-            and batch.step < end
-            and (some := self.decisions(batch.step, int(batch.env_steps.max()), repeat))
-        ):
-            batch.run(some)  # once, but where an episode ended within a repeated action
+        results = batch.results
+        episodes, judge_steps = results.episodes.clone(), results.judge_steps.clone()
+        played = batch.env_steps.sum()
+        end = batch.step + self.decisions(batch.step, 0)
+        while not batch.done and batch.step < end:
+            spent = int(batch.env_steps.max())
+            decisions = self.decisions(batch.step, spent, self.spec.repeat)
+            if decisions == 0:
+                break
+            batch.run(decisions)  # once, but where an episode ended within a repeated action
         self.counter("env_steps").copy_(batch.env_steps)
         self.counter("num_updates").copy_(self.agent.num_updates)
-        self.counter("eval_env_steps").add_((batch.results.judge_steps - judged).to(self.device))
-        self.counter("episodes").copy_(batch.results.episodes)
+        self.counter("eval_env_steps").add_((results.judge_steps - judge_steps).to(self.device))
+        self.counter("episodes").copy_(results.episodes)
         self._take_policies()
         self.sum_up()
         speed = self.speed_scalars(int(batch.env_steps.sum() - played))
-        self.log_members(
-            [{**rollout_scalars(batch, before, n), **speed} for n in range(len(self.seeds))]
-        )
+        members = range(len(self.seeds))
+        self.log_members([rollout_scalars(results, episodes, n) | speed for n in members])
 
     def _take_policies(self) -> None:
         """Copies the agent's rows into the plain networks."""
@@ -121,14 +118,15 @@ class AgentMethod(StackedMethod):
             self.policies[member].net.load_state_dict(state)
 
 
-def rollout_scalars(training: MemberTraining, before: Tensor, member: int) -> dict[str, float]:
+def rollout_scalars(results: Results, before: Tensor, member: int) -> dict[str, float]:
     """``rollout/...`` over the member's episodes that have ended since there were ``before``
     ``[N]``; none if none did.
     """
-    r = training.results
-    new = slice(int(before[member]), int(r.episodes[member]))
-    returns, lengths = r.returns[member, new].tolist(), r.lengths[member, new].tolist()
-    return return_scalars("rollout", returns, lengths) if returns else {}
+    new = slice(int(before[member]), int(results.episodes[member]))
+    returns = results.returns[member, new].tolist()
+    if not returns:
+        return {}
+    return return_scalars("rollout", returns, results.lengths[member, new].tolist())
 
 
 class AgentRollouts(StackedRollouts):
@@ -140,11 +138,8 @@ class AgentRollouts(StackedRollouts):
         super().__init__(method, method.collector(num_workers))
         cfg, spec = method.cfg, method.spec
         self.spec = spec
-        rule = stop_rule(
-            cfg,
-            cfg.stop_rule,
-            spec.solved_return if cfg.solved_return is None else cfg.solved_return,
-        )
+        solved = spec.solved_return if cfg.solved_return is None else cfg.solved_return
+        rule = stop_rule(cfg, cfg.stop_rule, solved)
         envs = make_envs(spec, method.seeds, cfg.simulator)
         if cfg.judge == "test" and rule:
             score = mean_test_return(functools.partial(make_envs, spec), 1)
@@ -156,16 +151,12 @@ class AgentRollouts(StackedRollouts):
 
     def evaluate(self) -> list[Scores]:
         """Every member's own policy."""
-        played = [
-            self.play_policy(seed, policy)
-            for seed, policy in zip(self.method.seeds, self.method.policies, strict=True)
-        ]
-        scores = {
-            id(episodes): scores_of(episodes) for each in played for episodes in distinct(each)
-        }
-        return [
-            {prefix: scores[id(episodes)] for prefix, episodes in each.items()} for each in played
-        ]
+        scores: list[Scores] = []
+        for seed, policy in zip(self.method.seeds, self.method.policies, strict=True):
+            played = self.play_policy(seed, policy)
+            once = {id(episodes): scores_of(episodes) for episodes in distinct(played)}
+            scores.append({prefix: once[id(episodes)] for prefix, episodes in played.items()})
+        return scores
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         super().load_state_dict(state_dict)
@@ -197,10 +188,14 @@ def agent_method(
 
 
 METHODS = {name: agent_method(name) for name in AGENTS}
+
 QL, SARSA = METHODS["QL"], METHODS["SARSA"]
 DDQN, DuelingDDQN = METHODS["DDQN"], METHODS["DuelingDDQN"]
 TD3, TD3Discrete = METHODS["TD3"], METHODS["TD3-discrete"]
 PPO = METHODS["PPO"]
+
+
+AgentClass = TypeVar("AgentClass", bound=type[Agent])
 
 
 def register_agent(
@@ -235,7 +230,7 @@ def register_agent(
                 f"register_agent('{shorten(name)}') decorates a class of lightning_rl's Agent, not "
                 f"{shown(agent)}"
             )
-        kind = RegisteredAgent(config, agent, agent.misfit)
+        kind = RegisteredAgent(config, agent)
         agent_method(name, kind, configs)
         AGENTS[name] = kind
         return agent

@@ -22,7 +22,8 @@ from torch import Tensor
 from lightning_rl.agents.base import Actors
 from lightning_rl.agents.judged_training import JudgedTraining, mean_test_return
 from lightning_rl.agents.registry import AGENTS
-from lightning_rl.agents.training import MemberTraining, Results, evaluate_agents, stop_rule
+from lightning_rl.agents.testing import evaluate_agents
+from lightning_rl.agents.training import MemberTraining, Results, stop_rule
 from lightning_rl.agents.variation import check_variable, vary_agents
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.errors import UserError
@@ -100,9 +101,9 @@ def agent_configs(
     for name in names:
         if name not in AGENTS:
             raise UserError(unknown("agent", name, AGENTS))
-    fitting = [name for name in names if AGENTS[name].misfit(spec) is None]
+    fitting = [name for name in names if AGENTS[name].agent.misfit(spec) is None]
     if not fitting:
-        reason = AGENTS[names[0]].misfit(spec)
+        reason = AGENTS[names[0]].agent.misfit(spec)
         raise UserError(f"agent {names[0]} does not fit gamename '{gamename}': {reason}")
     found = []
     for name in fitting:
@@ -235,7 +236,7 @@ class InnerLoop:
         steps = results.judge_steps.clone()
         if len(sound):
             tested = [seeds[row] for row in sound.tolist()]
-            with agent.holding_only(sound):
+            with agent.holding(agent.rows(sound)):
                 returns[sound], steps[sound] = self._tests(agent, steps[sound], spec, tested)
         return Trained(agent, results, returns, steps)
 
@@ -260,7 +261,7 @@ class InnerLoop:
         there.
         """
         training = self.training(number, params, seeds)
-        training.spend(self.max_train_steps, self.agents[number][1].action_repeat)
+        training.train_until(self.max_train_steps, self.agents[number][1].action_repeat)
         return training.agent, training.results
 
     def training(self, number: int, params: Tensor, seeds: Sequence[int]) -> MemberTraining:

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from lightning_rl.agents.model_based import ModelBasedConfig, ModelBasedDQN
 from lightning_rl.core.contents import check_alike
+from lightning_rl.agents.model_rollouts import ModelRollouts
 from lightning_rl.core.seeding import NOISE, MemberNoise, derive_seed
 from lightning_rl.core.types import FloatArray
 from lightning_rl.envs.adapters import func_env
@@ -51,9 +52,8 @@ class StepTraining:
         self._return = torch.zeros(n)
         self._length = torch.zeros(n, dtype=torch.int64)
         self.reward = torch.zeros(n)  # sum of rewards over the last call of ``run``
-        self.ended: list[list[tuple[float, int]]] = [
-            [] for _ in range(n)
-        ]  # (return, length) of episodes that ended in it
+        # (return, length) of each member's episodes that ended in it.
+        self.ended: list[list[tuple[float, int]]] = [[] for _ in range(n)]
 
     def to(self, device: torch.device) -> StepTraining:
         """Goes on where the agent is; Lightning asks for it at each epoch, as for any batch."""
@@ -72,7 +72,8 @@ class StepTraining:
         optimizers = self.agent.optimizers() if optimizers is None else optimizers
         if fresh:
             self.obs = self.envs.obs
-        self.reward, self.ended = torch.zeros_like(self._return), [[] for _ in self.ended]
+        self.reward = torch.zeros_like(self._return)
+        self.ended = [[] for _ in self.ended]
         for _ in range(steps):
             self._step(optimizers)
 
@@ -80,10 +81,9 @@ class StepTraining:
         agent, state, obs = self.agent, self.envs.state, self.obs
         action = agent.act(obs, self.step)
         outcome = self.envs.step(action)
-        agent.source.remember(
-            state,
-            RealSteps(obs, action, outcome.reward, (~outcome.terminated).float(), outcome.obs),
-        )
+        continues = (~outcome.terminated).float()
+        real = RealSteps(obs, action, outcome.reward, continues, outcome.obs)
+        agent.source.remember(state, real)
         self._return += outcome.reward
         self._length += 1
         self.reward += outcome.reward
@@ -134,7 +134,7 @@ def play(
 
     seeds: one for each member, from which all that happens follows.
     """
-    env, shape, device = agent.env, (len(seeds), episodes), agent.device
+    env, device = agent.env, agent.device
 
     def noise(purpose: str, size: int, kind: str) -> MemberNoise:
         block = max(1, 20_000 // (episodes * max(size, 1)))
@@ -145,11 +145,9 @@ def play(
     codes = noise("play codes", agent.source.encode_noise_size, agent.source.noise_kind)
     state = env.reset(noise("play starts", env.reset_noise_size, "uniform").at(0))
     obs = env.observe(state)
-    total, length = (
-        torch.zeros(shape, device=device),
-        torch.zeros(shape, dtype=torch.int64, device=device),
-    )
-    over = torch.zeros_like(length, dtype=torch.bool)
+    total = torch.zeros(len(seeds), episodes, device=device)
+    length = torch.zeros_like(total, dtype=torch.int64)
+    over = torch.zeros_like(total, dtype=torch.bool)
     for t in range(horizon):
         q = agent.values(obs, None if greedy else codes.at(t))
         action = q.argmax(-1) if greedy else boltzmann(q, agent.cfg.temperature, gumbel.at(t))
@@ -176,14 +174,13 @@ class ModelBasedRollouts(StackedRollouts):
         horizon.
         """
         method, epoch = self.method, self.method.current_epoch
+        episodes, horizon = method.cfg.eval_episodes, method.spec.horizon
         seeds = [derive_seed(seed, "evaluation", epoch) for seed in method.seeds]
         members: list[dict[str, Any]] = [{} for _ in seeds]
         for prefix, greedy in (("eval", False), ("eval_greedy", True)):
-            played = play(
-                method.agent, seeds, method.cfg.eval_episodes, method.spec.horizon, greedy
-            )
-            for scores, *own in zip(members, *(each.tolist() for each in played), strict=True):
-                scores[prefix] = own
+            returns, lengths, cut = play(method.agent, seeds, episodes, horizon, greedy)
+            for n, scores in enumerate(members):
+                scores[prefix] = (returns[n].tolist(), lengths[n].tolist(), cut[n].tolist())
         return members
 
 
@@ -191,8 +188,8 @@ class WorldPolicy(Actor):
     """Boltzmann actions for the values of features. Its parameters ``[1, D]``, of one member, are
     given and not copied.
 
-    learned: a world model and its parameters, which are saved with the policy; None: features are
-    observations.
+    model, world: a world model and its parameters, which are saved with the policy; None: features
+    are observations.
     """
 
     values: Tensor
@@ -203,15 +200,17 @@ class WorldPolicy(Actor):
         net: MemberMLP,
         values: Tensor,
         temperature: float,
-        learned: tuple[WorldModel, Tensor] | None,
+        model: WorldModel | None = None,
+        world: Tensor | None = None,
     ):
         super().__init__()
         self.value_net, self.temperature, self.action_size = net, temperature, net.out_size
-        self.model: WorldModel | None = learned[0] if learned else None
-        world = learned[1] if learned else torch.empty(1, 0)
+        self.model = model
         self.register_buffer("values", values)
-        self.register_buffer("world", world)
-        self.noise_size = net.out_size + (0 if self.model is None else self.model.encode_noise_size)
+        self.register_buffer("world", torch.empty(1, 0) if world is None else world)
+        self.noise_size = self.action_size
+        if model is not None:
+            self.noise_size += model.encode_noise_size
 
     def draw_noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         action = Categorical.draw_noise(rng, (*shape[:-1], self.action_size))
@@ -240,11 +239,7 @@ class WorldPolicy(Actor):
         if not code.any():
             return mode
         sample = self.model.encode(layers, x, code.unsqueeze(0)).squeeze(0)
-        return (
-            torch.where((code == 0).all(-1, keepdim=True), mode, sample)
-            if code.shape[-1]
-            else sample
-        )
+        return torch.where((code == 0).all(-1, keepdim=True), mode, sample)
 
 
 @register_method("ER", "perfect-model", "simple-model", "categorical-latent", "gaussian-latent")
@@ -252,23 +247,19 @@ class ModelBased(StackedMethod):
     """A stack of one of the five agents and its training."""
 
     Config = ModelBasedConfig
-    plays, monitor = (
-        "greedy",
-        "eval_greedy/return_mean",
-    )  # its softmax is there to explore; the paper evaluates the best actions
+    # Its softmax is there to explore; the paper evaluates the best actions.
+    plays, monitor = "greedy", "eval_greedy/return_mean"
     agent: ModelBasedDQN
 
     @classmethod
     def misfit(cls, spec: EnvSpec) -> str | None:
         env = func_env(spec)
-        bits = (
-            env is not None and env.binary_obs and not env.continuous and env.action_size <= 256
-        )  # which are kept as bytes
-        needs = (
+        if env and env.binary_obs and not env.continuous and env.action_size <= 256:
+            return None  # bits and actions are kept as bytes
+        return (
             "it needs observations of bits in batched torch, 256 actions at most and rewards "
-            "that are not held back; "
+            "that are not held back; use procmaze, buttongrid, panflute or a grid world"
         )
-        return None if bits else needs + "use procmaze, buttongrid, panflute or a grid world"
 
     def build(self) -> ModelBasedDQN:
         env = func_env(self.spec)
@@ -276,16 +267,12 @@ class ModelBased(StackedMethod):
         return ModelBasedDQN(self.cfg, env, self.seeds)
 
     def make_policy(self, row: int) -> Actor:
-        agent, rows = self.agent, slice(row, row + 1)
-        source: Any = agent.source
-        learned = (
-            (source.model, source.weights.params.detach()[rows])
-            if hasattr(source, "model")
-            else None
-        )
-        return WorldPolicy(
-            agent.net, agent.online.params.detach()[rows], self.cfg.temperature, learned
-        )
+        agent, source = self.agent, self.agent.source
+        values = agent.online.params.detach()[row : row + 1]
+        if not isinstance(source, ModelRollouts):
+            return WorldPolicy(agent.net, values, self.cfg.temperature)
+        world = source.weights.params.detach()[row : row + 1]
+        return WorldPolicy(agent.net, values, self.cfg.temperature, source.model, world)
 
     def rollouts(self, num_workers: int = 0) -> ModelBasedRollouts:
         """The training and the evaluation of the agents; both play in this process, in batches."""
@@ -294,40 +281,30 @@ class ModelBased(StackedMethod):
     def train_epoch(self, batch: StepTraining) -> None:
         steps = self.decisions(batch.step, batch.step)
         batch.run(steps, batch.step % self.cfg.steps_per_epoch == 0, self.optimizers())
+        ended = torch.tensor([len(episodes) for episodes in batch.ended], device=self.device)
         self.counter("env_steps").fill_(batch.step)
         self.counter("num_updates").fill_(self.agent.num_updates)
-        self.counter("episodes").add_(
-            torch.tensor([len(ended) for ended in batch.ended], device=self.device)
-        )
+        self.counter("episodes").add_(ended)
         for member, policy in enumerate(self.policies):
-            policy.load_state_dict(self.make_policy(member).state_dict())
-            self.check_member(
-                member, sum(float(value.sum()) for value in policy.state_dict().values())
-            )
+            state = self.make_policy(member).state_dict()
+            policy.load_state_dict(state)
+            self.check_member(member, sum(float(value.sum()) for value in state.values()))
         self.sum_up()
         losses = self.agent.take_losses()
         speed = self.speed_scalars(steps * len(self.seeds))
-        self.log_members(
-            [
-                {
-                    **_rollout_scalars(batch, n, steps),
-                    **{name: float(value[n]) for name, value in losses.items()},
-                    **speed,
-                }
-                for n in range(len(self.seeds))
-            ]
-        )
+        logged = []
+        for n in range(len(self.seeds)):
+            of_member = {name: float(value[n]) for name, value in losses.items()}
+            logged.append(_rollout_scalars(batch, n, steps) | of_member | speed)
+        self.log_members(logged)
 
 
 def _rollout_scalars(training: StepTraining, member: int, steps: int) -> dict[str, float]:
     """Reward per step of the last ``steps``, and what their episodes returned, if any ended."""
-    scalars = {
-        "rollout/reward_rate": float(training.reward[member]) / max(steps, 1)
-    }  # none where the budget was spent before
+    # No step at all where the budget was spent before.
+    scalars = {"rollout/reward_rate": float(training.reward[member]) / max(steps, 1)}
     if training.ended[member]:
         returns, lengths = zip(*training.ended[member], strict=True)
-        scalars |= {
-            "rollout/return_mean": sum(returns) / len(returns),
-            "rollout/length_mean": sum(lengths) / len(lengths),
-        }
+        scalars["rollout/return_mean"] = sum(returns) / len(returns)
+        scalars["rollout/length_mean"] = sum(lengths) / len(lengths)
     return scalars

@@ -4,6 +4,7 @@ and checkpoint for each.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -42,17 +43,14 @@ class StackedMethod(Method):
         super().__init__(gamename, **options)
         self.seeds = list(seeds_from(self.seed, num_seeds))
         if num_seeds > 1:
-            unsaved = [
-                name for name in options if name not in self.hparams
-            ]  # Lightning forgets what is ignored, also if saved
+            # Lightning forgets what is ignored, also if it was saved.
+            unsaved = [name for name in options if name not in self.hparams]
             self.save_hyperparameters({"num_seeds": num_seeds}, ignore=unsaved)
         self.agent = self.build()
-        self.policies = cast(
-            list[Actor], nn.ModuleList(self.make_policy(n) for n in range(len(self.seeds)))
-        )
-        self.register_buffer(
-            "member_counters", torch.zeros(len(self.seeds), len(MEMBER_COUNTERS), dtype=torch.int64)
-        )
+        policies = nn.ModuleList(self.make_policy(n) for n in range(num_seeds))
+        self.policies = cast(list[Actor], policies)
+        counters = torch.zeros(num_seeds, len(MEMBER_COUNTERS), dtype=torch.int64)
+        self.register_buffer("member_counters", counters)
 
     def build(self) -> Any:
         """The members that the config asks for."""
@@ -77,15 +75,16 @@ class StackedMethod(Method):
         resumed with a larger budget.
         repeat: the most environment steps that a decision takes.
         """
-        rest, limit = (
-            self.cfg.steps_per_epoch - taken % self.cfg.steps_per_epoch,
-            self.cfg.max_env_steps,
-        )
-        return rest if limit is None else max(0, min(rest, -(-(limit - env_steps) // repeat)))
+        rest = self.cfg.steps_per_epoch - taken % self.cfg.steps_per_epoch
+        limit = self.cfg.max_env_steps
+        if limit is None:
+            return rest
+        return max(0, min(rest, math.ceil((limit - env_steps) / repeat)))
 
     def setup(self, stage: str) -> None:
         super().setup(stage)
-        loggers, seeds = len(self.loggers), len(self.seeds)
+        loggers = len(self.loggers)
+        seeds = len(self.seeds)
         if seeds > 1 and loggers not in (0, seeds):
             raise UserError(
                 f"logger: {loggers} for {seeds} seeds; give one for each, in their order, or "
@@ -119,13 +118,14 @@ class StackedMethod(Method):
         """Writes each member's scalars to its own logger, or a single one's to all, over its own
         env_steps.
         """
-        everybody = set.intersection(*(set(values) for values in scalars))
-        self.scalars |= {
-            name: sum(values[name] for values in scalars) / len(scalars) for name in everybody
-        }
+        for name in set.intersection(*map(set, scalars)):
+            self.scalars[name] = sum(values[name] for values in scalars) / len(scalars)
         for n, values in enumerate(scalars):
             counters = dict(zip(MEMBER_COUNTERS, self.member_counters[n].tolist(), strict=True))
-            own = {f"time/{name}": float(counters[name]) for name in ("num_updates", "episodes")}
+            own = {
+                "time/num_updates": float(counters["num_updates"]),
+                "time/episodes": float(counters["episodes"]),
+            }
             for logger in self.loggers_of(n):
                 logger.log_metrics({**values, **own}, step=counters["env_steps"])
 

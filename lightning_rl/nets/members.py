@@ -15,13 +15,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, Literal, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+
+from lightning_rl.nets.one_hot_inputs import linear_of_ones, write_weight_gradient, written_out
 
 ActivationName = Literal["relu", "leakyrelu", "tanh", "elu", "prelu"]
 Initialisation = Literal["uniform", "truncated_normal"]
@@ -35,9 +37,8 @@ _NORM_EPS = 1e-5
 _NORMAL_2 = 0.9772498680518208  # P(standard normal < 2)
 LEAK = 0.01
 _MOST_KEPT = 32
-_KEPT: dict[
-    tuple[Any, ...], Any
-] = {}  # a block whose views are kept stays in memory, so no other can lie at its place
+# A block whose views are kept stays in memory, so no other can lie at its place.
+_KEPT: dict[tuple[Any, ...], Any] = {}
 _ONE = torch.ones(())  # a number would be made into a tensor at every call
 
 
@@ -45,7 +46,7 @@ class Activation(NamedTuple):
     """``forward``: in place, of ``scale`` times the input. ``backward``: the gradient, in place,
     from that and the output.
 
-    Each maps 0 to 0: see ``MemberMLP.embed``.
+    Each maps 0 to 0: see ``embedding.embed``.
     """
 
     forward: Callable[[Tensor], object]
@@ -191,17 +192,16 @@ class MemberMLP(Architecture):
     @cached_property
     def _pieces(self) -> tuple[_Piece, ...]:
         pieces: list[_Piece] = []
-        for i, (fan_in, out) in enumerate(
-            itertools.pairwise([self.in_size, *self.hidden, self.out_size])
-        ):
+        sizes = itertools.pairwise([self.in_size, *self.hidden, self.out_size])
+        for i, (fan_in, out) in enumerate(sizes):
             bound = 1 / math.sqrt(fan_in)
-            pieces += [
-                _Piece(i, "weight", (fan_in, out), bound),
-                _Piece(i, "bias", (1, out), bound),
-            ]
-            if i < len(self.hidden) and self.layer_norm:
-                pieces += [_Piece(i, "gain", (1, out), offset=1.0), _Piece(i, "shift", (1, out))]
-            if i < len(self.hidden) and self.activation == "prelu":
+            pieces.append(_Piece(i, "weight", (fan_in, out), bound))
+            pieces.append(_Piece(i, "bias", (1, out), bound))
+            hidden = i < len(self.hidden)
+            if hidden and self.layer_norm:
+                pieces.append(_Piece(i, "gain", (1, out), offset=1.0))
+                pieces.append(_Piece(i, "shift", (1, out)))
+            if hidden and self.activation == "prelu":
                 pieces.append(_Piece(i, "slope", (1, 1), offset=_PRELU_SLOPE))
         return tuple(pieces)
 
@@ -223,25 +223,17 @@ class MemberMLP(Architecture):
         layer, embedded in this one.
         """
         if widths is not None:
-            small = [replace(self, hidden=(width,) * len(self.hidden)) for width in widths]
-            rows = [
-                self.embed(net, net.init([g])) for net, g in zip(small, generators, strict=True)
-            ]
-            return torch.cat(rows)
+            from lightning_rl.nets.embedding import init_narrow  # which is built on this module
+
+            return init_narrow(self, generators, widths)
         offset = self._per_column([piece.offset for piece in self._pieces])
+        bound = self._per_column([piece.bound for piece in self._pieces])
         if self.initialisation == "uniform":
             uniform = torch.stack([torch.rand(self.size, generator=g) for g in generators])
-            return (2 * uniform - 1) * self._per_column(
-                [piece.bound for piece in self._pieces]
-            ) + offset
-        uniform = torch.stack(
-            [torch.rand(self.size, generator=g, dtype=torch.float64) for g in generators]
-        )
-        normal = torch.special.ndtri(1 - _NORMAL_2 + (2 * _NORMAL_2 - 1) * uniform)
-        scale = self._per_column(
-            [piece.bound if piece.name == "weight" else 0.0 for piece in self._pieces]
-        )
-        return (normal * scale + offset).float()
+            return (2 * uniform - 1) * bound + offset
+        rows = [torch.rand(self.size, generator=g, dtype=torch.float64) for g in generators]
+        normal = torch.special.ndtri(1 - _NORMAL_2 + (2 * _NORMAL_2 - 1) * torch.stack(rows))
+        return (normal * bound * self.columns("weight") + offset).float()
 
     def _per_column(self, values: Sequence[float | bool]) -> Tensor:
         """``[D]`` of one value for each piece."""
@@ -292,21 +284,14 @@ class MemberMLP(Architecture):
         the batch as the last dimension of every tensor, so that passes of the same layers can be
         joined.
         """
-        below = x.mT if x.is_floating_point() or x.device.type == "cpu" else self._written_out(x).mT
+        if not x.is_floating_point() and x.device.type != "cpu":
+            x = written_out(x, self.in_size)
+        below = x.mT
         saved = [below]
         for layer in layers[:-1]:
             below = self._activate(layer, below, saved)
-        return _linear(
-            layers[-1], below, 1.0, x.shape[1] < _NARROW or self.out_size >= _NARROW
-        ).mT, saved
-
-    def _written_out(self, ones: Tensor) -> Tensor:
-        """Dense inputs ``[N, B, I]`` with a 1 at the indices ``ones`` ``[N, B, K]``: on a GPU
-        faster than picking rows.
-        """
-        return torch.zeros(*ones.shape[:2], self.in_size, device=ones.device).scatter_(
-            -1, ones, 1.0
-        )
+        rows = x.shape[1] < _NARROW or self.out_size >= _NARROW
+        return _linear(layers[-1], below, 1.0, rows).mT, saved
 
     def _activate(self, layer: Layer, x: Tensor, saved: list[Tensor]) -> Tensor:
         """A hidden layer of x ``[N, I, B]``: ``[N, H, B]``."""
@@ -348,9 +333,8 @@ class MemberMLP(Architecture):
             if into is not None:
                 _write_gradient(grad, saved[-1], into[number])
             grad = torch.bmm(layers[number].weight, grad)
-            grad = self._deactivate(
-                layers[number - 1], grad, saved, None if into is None else into[number - 1]
-            )
+            into_below = None if into is None else into[number - 1]
+            grad = self._deactivate(layers[number - 1], grad, saved, into_below)
         if into is not None:
             _write_gradient(grad, saved[0], into[0])
         return torch.bmm(layers[0].weight, grad).mT if want_x else None
@@ -379,53 +363,23 @@ class MemberMLP(Architecture):
         grad -= grad.mean(1, keepdim=True) + normal * (grad * normal).mean(1, keepdim=True)
         return grad.mul_(inverse_std)
 
-    @torch.no_grad()
-    def embed(self, other: MemberMLP, params: Tensor) -> Tensor:
-        """Parameters ``[N, self.size]`` of this architecture that compute what a narrower ``other``
-        computes with ``params``.
-
-        Missing units get zero weights in both directions. As activations map 0 to 0, such units
-        give 0 and receive no
-        gradient: a padded member stays exactly the small network all through training, and no mask
-        is needed.
-        """
-        narrow = all(small <= big for small, big in zip(other.hidden, self.hidden, strict=False))
-        if (
-            not narrow
-            or len(other.hidden) != len(self.hidden)
-            or replace(other, hidden=self.hidden) != self
-        ):
-            raise ValueError(f"{other} cannot be embedded in {self}")
-        if self.layer_norm and other.hidden != self.hidden:
-            raise ValueError(
-                "layer_norm averages over the units of a layer: members need one width; group them "
-                "by width"
-            )
-        target = params.new_zeros(len(params), self.size)
-        for into, source in zip(self.layers(target), other.layers(params), strict=True):
-            for name, value in source.named().items():
-                into.named()[name][:, : value.shape[1], : value.shape[2]] = value
-        return target
-
     def module(self, params: Tensor) -> nn.Sequential:
         """Member ``params`` ``[D]`` as a plain module with its own parameters."""
         modules: list[nn.Module] = []
-        *hidden, last = self.layers(params.detach().unsqueeze(0))
-        for layer in hidden:
-            modules.append(nn.Linear(*layer.weight.shape[1:]))
+        sizes = [self.in_size, *self.hidden]
+        for fan_in, width in itertools.pairwise(sizes):
+            modules.append(nn.Linear(fan_in, width))
             if self.layer_norm:
-                modules.append(nn.LayerNorm(layer.bias.shape[-1], eps=_NORM_EPS))
-            modules.append(
-                nn.PReLU() if self.activation == "prelu" else IN_PLACE[self.activation].module()
-            )
-        module = nn.Sequential(*modules, nn.Linear(*last.weight.shape[1:]))
+                modules.append(nn.LayerNorm(width, eps=_NORM_EPS))
+            if self.activation == "prelu":
+                modules.append(nn.PReLU())
+            else:
+                modules.append(IN_PLACE[self.activation].module())
+        module = nn.Sequential(*modules, nn.Linear(sizes[-1], self.out_size))
+        row = params.detach().unsqueeze(0)
         with torch.no_grad():
-            for (name, value), parameter in zip(
-                self._tensors(params.unsqueeze(0)), module.parameters(), strict=True
-            ):
-                parameter.copy_(
-                    value.squeeze(0).T if name == "weight" else value.reshape(parameter.shape)
-                )
+            for (name, value), own in zip(self._tensors(row), module.parameters(), strict=True):
+                own.copy_(value.squeeze(0).T if name == "weight" else value.reshape(own.shape))
         return module
 
     @torch.no_grad()
@@ -433,44 +387,13 @@ class MemberMLP(Architecture):
         """The block ``[N, D]`` of plain modules laid out as ``module`` lays them out."""
         rows = torch.empty(len(modules), self.size)
         for row, module in zip(rows.split(1), modules, strict=True):
-            for (name, value), parameter in zip(
-                self._tensors(row), module.parameters(), strict=True
-            ):
-                value.copy_(parameter.T if name == "weight" else parameter.reshape(value.shape))
+            for (name, value), own in zip(self._tensors(row), module.parameters(), strict=True):
+                value.copy_(own.T if name == "weight" else own.reshape(value.shape))
         return rows
 
     def _tensors(self, params: Tensor) -> list[tuple[str, Tensor]]:
         """(name, tensor) of all layers, in the order in which a plain module has its parameters."""
         return [pair for layer in self.layers(params) for pair in layer.named().items()]
-
-
-class RecordedPass:
-    """Forward passes of a network with the parameters ``layers``, kept for a single backward pass
-    over all of them.
-
-    A roll-out computes the values of its states one after the other; the update then needs the
-    gradient at those same values, and so takes no second forward pass.
-    """
-
-    def __init__(self, net: MemberMLP, layers: Layers):
-        self.net, self.layers = net, layers
-        self._saved: list[list[Tensor]] = []
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """Outputs ``[N, b, O]`` for x ``[N, b, I]``."""
-        out, saved = self.net.forward(self.layers, x)
-        self._saved.append(saved)
-        return out
-
-    def gradient(self, grad: Tensor, into: Layers) -> None:
-        """Writes the parameters' gradient ``into`` for that of the outputs ``[N, B, O]``, B the
-        rows of all passes in order.
-        """
-        saved = [
-            torch.cat(each, dim=2) if len(each) > 1 else each[0]
-            for each in zip(*self._saved, strict=True)
-        ]
-        self.net.backward(self.layers, saved, grad, into)
 
 
 class _MLPFunction(torch.autograd.Function):
@@ -488,13 +411,13 @@ class _MLPFunction(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         params, *saved = ctx.saved_tensors
         want_params, want_x, _ = ctx.needs_input_grad
-        to_params = torch.empty_like(params) if want_params else None
-        into = None if to_params is None else ctx.net.layers(to_params)
-        return (
-            to_params,
-            ctx.net.backward(ctx.net.kept_layers(params), saved, grads[0], into, want_x),
-            None,
-        )
+        to_params = into = None
+        if want_params:
+            to_params = torch.empty_like(params)
+            into = ctx.net.layers(to_params)
+        layers = ctx.net.kept_layers(params)
+        to_x = ctx.net.backward(layers, saved, grads[0], into, want_x)
+        return to_params, to_x, None
 
 
 def _linear(layer: Layer, x: Tensor, scale: float, rows: bool) -> Tensor:
@@ -502,11 +425,7 @@ def _linear(layer: Layer, x: Tensor, scale: float, rows: bool) -> Tensor:
     sample lie together.
     """
     if not x.is_floating_point():
-        picked = [
-            nn.functional.embedding_bag(ones, weight, mode="sum")
-            for ones, weight in zip(x.mT, layer.weight, strict=True)
-        ]
-        return torch.stack(picked).add_(layer.bias).mul_(scale).mT
+        return linear_of_ones(layer, x, scale)
     if rows:
         return torch.baddbmm(layer.bias, x.mT, layer.weight, beta=scale, alpha=scale).mT
     if scale == 1:  # numbers among the arguments take a fifth of the time of a small product
@@ -520,22 +439,10 @@ def _write_gradient(grad: Tensor, below: Tensor, into: Layer) -> None:
     """
     torch.sum(grad, dim=2, keepdim=True, out=into.bias_t)
     if not below.is_floating_point():
-        for ones, each, weight in zip(below, grad, into.weight, strict=True):
-            weight.copy_(_sums_by_input(ones, each, len(weight)))
+        write_weight_gradient(grad, below, into)
     elif into.weight.shape[1] * into.weight.shape[2] >= _LARGE:
         torch.bmm(below, grad.mT, out=into.weight)
     elif grad.shape[1] < _NARROW:
         into.weight.copy_(torch.bmm(grad, below.mT).mT)
     else:
         into.weight.copy_(torch.bmm(below, grad.mT))
-
-
-def _sums_by_input(ones: Tensor, grad: Tensor, inputs: int) -> Tensor:
-    """``[I, O]``: for each input, the sum of the columns of ``grad`` ``[O, B]`` for which it is
-    among the ``ones`` ``[K, B]``.
-    """
-    which, order = ones.flatten().sort()
-    first = torch.searchsorted(which, torch.arange(inputs, device=which.device))
-    return nn.functional.embedding_bag(
-        order % ones.shape[1], grad.mT.contiguous(), first, mode="sum"
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -21,7 +21,8 @@ class SimpleModel(WorldModel):
     """Predicts reward, continuation and each bit of the next observation from observation and
     action, by a network each.
 
-    sample_bits: ``bits_sample``, or another with its arguments.
+    logits_as_probabilities: as in the paper's code, the logit of an imagined bit is taken for its
+    probability: a bit whose logit is below 0 is never 1, and one whose logit is above 1 always.
     """
 
     def __init__(
@@ -30,15 +31,12 @@ class SimpleModel(WorldModel):
         action_size: int,
         hidden: Sequence[int],
         activation: ActivationName,
-        sample_bits: Callable[[Tensor, Tensor], Tensor] = bits_sample,
+        logits_as_probabilities: bool = False,
     ):
-        nets = [
-            plain_mlp(obs_size + action_size, hidden, out, activation) for out in (1, 1, obs_size)
-        ]
-        super().__init__(
-            nets, action_size, obs_size, "uniform", noise_size=obs_size, encode_noise_size=0
-        )
-        self.sample_bits = sample_bits
+        inputs, outputs = obs_size + action_size, (1, 1, obs_size)
+        nets = [plain_mlp(inputs, hidden, out, activation) for out in outputs]
+        super().__init__(nets, action_size, obs_size, "uniform", obs_size, encode_noise_size=0)
+        self.logits_as_probabilities = logits_as_probabilities
 
     def gradient(
         self,
@@ -49,29 +47,28 @@ class SimpleModel(WorldModel):
         into: Sequence[Layers],
     ) -> Tensor:
         joined = self.join(real.obs, real.action)
-        passes = [
-            net.forward(net_layers, joined)
-            for net, net_layers in zip(self.nets, layers, strict=True)
-        ]
-        (reward, _), (continuation, _), (logits, _) = passes
+        passes = [net.forward(own, joined) for net, own in zip(self.nets, layers, strict=True)]
+        reward, continuation, logits = (out for out, _ in passes)
         losses = [
             reward_loss(real.reward, reward.squeeze(-1)),
             continuation_loss(real.continues, continuation.squeeze(-1)),
             bits_loss(real.next_obs, logits, real.continues),  # nothing follows a termination
         ]
-        scale, count = (
-            (weights.reward_weight, weights.continuation_weight, weights.obs_weight),
-            real.reward.shape[1],
-        )
-        for k, (net, (out, saved)) in enumerate(zip(self.nets, passes, strict=True)):
-            net.backward(layers[k], saved, scale[k] / count * losses[k][1].view_as(out), into[k])
+        scales = (weights.reward_weight, weights.continuation_weight, weights.obs_weight)
+        count = real.reward.shape[1]
+        for k, net in enumerate(self.nets):
+            out, saved = passes[k]
+            net.backward(layers[k], saved, scales[k] / count * losses[k][1].view_as(out), into[k])
         return torch.stack([loss for loss, _ in losses]).mean(-1)
 
     def encode(self, layers: Sequence[Layers], obs: Tensor, noise: Tensor | None) -> Tensor:
         return obs
 
     def imagine(self, layers: Sequence[Layers], joined: Tensor, noise: Tensor) -> Tensor:
-        return self.sample_bits(self._run(2, layers, joined), noise)
+        logits = self._run(2, layers, joined)
+        if self.logits_as_probabilities:
+            return (logits > noise).to(logits.dtype)
+        return bits_sample(logits, noise)
 
     def decode(self, layers: Sequence[Layers], features: Tensor) -> Tensor:
         return features

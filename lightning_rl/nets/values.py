@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -15,22 +15,6 @@ from lightning_rl.nets.members import ActivationName, MemberMLP, MemberPullback
 
 Combine = Callable[[Tensor, Tensor], Tensor]
 """(value ``[..., 1]``, advantage ``[..., A]``) -> Q values ``[..., A]``."""
-
-
-class MemberNet(Protocol):
-    """What agents ask of a network."""
-
-    @property
-    def hidden(self) -> tuple[int, ...]: ...
-    @property
-    def size(self) -> int: ...
-    def init(
-        self, generators: Sequence[torch.Generator], widths: Sequence[int] | None = None
-    ) -> Tensor: ...
-    def __call__(self, params: Tensor, x: Tensor) -> Tensor: ...
-    def vjp(self, params: Tensor, x: Tensor) -> tuple[Tensor, MemberPullback]: ...
-    def module(self, params: Tensor) -> nn.Module: ...
-    def from_modules(self, modules: Sequence[nn.Module]) -> Tensor: ...
 
 
 @dataclass(frozen=True)
@@ -121,6 +105,10 @@ class DuelingNet:
             for part, name in zip(self.parts, names, strict=True)
         ]
         return torch.cat(blocks, dim=1)
+
+
+MemberNet = MemberMLP | DuelingNet
+"""What DDQN learns."""
 
 
 class DuelingModule(nn.Module):

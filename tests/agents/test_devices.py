@@ -482,6 +482,6 @@ def test_a_step_of_the_stacked_agents_waits_once_or_twice(name, times, monkeypat
 def test_a_gpu_takes_all_members_at_once():
     """Blocks are for a processor's cache."""
     agent = AGENTS["ddqn"]([0, 1])
-    agent._at_once = 1
+    agent._members_per_block = 1
     assert agent._blocks() == [slice(0, 1), slice(1, 2)]
     assert on_meta(agent)._blocks() == [slice(0, 2)]

@@ -8,7 +8,8 @@ from chain_helpers import Chain
 from helpers import resident_bytes
 from model_based_helpers import KINDS, config
 
-from lightning_rl.agents.model_based import ModelBasedDQN, UpdateBatch
+from lightning_rl.agents.experience import UpdateBatch
+from lightning_rl.agents.model_based import ModelBasedDQN
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.envs.buttongrid import ButtonGrid
@@ -18,8 +19,10 @@ from lightning_rl.envs.procmaze import ProcMaze
 from lightning_rl.functional.world_model import in_order
 from lightning_rl.methods.model_based import StepTraining, WorldPolicy, _rollout_scalars, play
 from lightning_rl.methods.registry import implementation
-from lightning_rl.nets.members import RecordedPass
-from lightning_rl.nets.world_models import CategoricalLatent, LatentModel, plain_mlp
+from lightning_rl.nets.categorical_latent import CategoricalLatent
+from lightning_rl.nets.latent_model import LatentModel
+from lightning_rl.nets.recorded_pass import RecordedPass
+from lightning_rl.nets.world_models import plain_mlp
 
 
 def make(kind, env, seeds, **changes):

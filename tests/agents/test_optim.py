@@ -5,8 +5,8 @@ import torch
 from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from lightning_rl.agents.base import track
 from lightning_rl.agents.optim import MemberAdam
+from lightning_rl.agents.replay import track
 from lightning_rl.core.adam import Adam
 
 N, D = 5, 40

@@ -129,21 +129,17 @@ def test_ppo_learns_from_reward_and_bonus(monkeypatch):
         "standardise": "returns",
         "hidden": [8],
     }
-    agent, over, active = (
-        ppo_of(OBS, 3, [1, 2], **settings, **CURIOUS),
-        torch.zeros(2) > 0,
-        torch.ones(2) > 0,
-    )
-    start, steps, targets = (
-        agent.curiosity.params.clone(),
-        [one_step(t, 2, 3) for t in range(4)],
-        [],
-    )
-    monkeypatch.setattr(
-        agent, "_step", lambda rows, acted, target, advantage, active: targets.append(target)
-    )
+    agent = ppo_of(OBS, 3, [1, 2], **settings, **CURIOUS)
+    start, steps = agent.curiosity.params.clone(), [one_step(t, 2, 3) for t in range(4)]
+    loss, targets = agent._loss, []
+
+    def seen(rows, old_log_prob, target, advantage):
+        targets.append(target)
+        return loss(rows, old_log_prob, target, advantage)
+
+    monkeypatch.setattr(agent, "_loss", seen)
     for t, step in enumerate(steps):
-        agent.learn(step, over, t, active)
+        agent.learn(step, torch.zeros(2) > 0, t, torch.ones(2) > 0)
     for n in range(2):
         b = Transition(
             *(torch.stack([x[n] for x in column]) for column in zip(*steps, strict=True))

@@ -4,7 +4,8 @@ from helpers import resident_bytes
 from member_helpers import ddqn_of
 
 from lightning_rl.agents.base import Transition
-from lightning_rl.agents.replay import Column, MemberReplay, MemberRing
+from lightning_rl.agents.replay import MemberReplay
+from lightning_rl.agents.ring import Column, MemberRing
 from lightning_rl.agents.training import MemberTraining
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.cartpole import CartPole

@@ -7,10 +7,12 @@ from member_helpers import HORIZON, Match, Task, config, ddqn_of, epsilon, table
 
 from lightning_rl.agents.judged_training import JudgedTraining, mean_test_return
 from lightning_rl.agents.tabular import QLearning
-from lightning_rl.agents.training import MemberTraining, evaluate_agents, solved
+from lightning_rl.agents.testing import evaluate_agents
+from lightning_rl.agents.training import MemberTraining, solved
 from lightning_rl.agents.variation import Variation, vary
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.grids import GRID_WORLDS
+from lightning_rl.nets.embedding import embed
 
 
 def test_q_learning_by_hand_on_the_smallest_room():
@@ -116,7 +118,7 @@ def test_varied_members_equal_the_small_agents_alone():
         assert alone.net.hidden == (width, width)
         _, single = train("ddqn", [seed], agent=alone)
         single.run()
-        expected = together.net.embed(alone.net, alone.params)
+        expected = embed(together.net, alone.net, alone.params)
         torch.testing.assert_close(together.params.data[n : n + 1], expected, rtol=1e-3, atol=1e-5)
         assert torch.equal(training.results.returns[n], single.results.returns[0])
 

@@ -9,7 +9,7 @@ from lightning_rl.envs.panflute import PanFlute
 from lightning_rl.envs.procmaze import ProcMaze
 from lightning_rl.functional.world_model import REWARD_LOSS_FLOOR
 from lightning_rl.methods.model_based import StepTraining
-from lightning_rl.nets.members import RecordedPass
+from lightning_rl.nets.recorded_pass import RecordedPass
 from lightning_rl.nets.world_models import RealSteps
 
 

@@ -11,7 +11,7 @@ from helpers import same_episodes
 from member_helpers import table_of
 
 from experiments.protocols.recording import RecordedBatch
-from lightning_rl.agents.training import evaluate_agents
+from lightning_rl.agents.testing import evaluate_agents
 from lightning_rl.core.gamenames import GAMES, Game
 from lightning_rl.core.types import Request
 from lightning_rl.envs.adapters import FUNC_ENVS

@@ -6,8 +6,10 @@ import torch
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.model_env import ModelEnv
 from lightning_rl.envs.procmaze import ProcMaze
+from lightning_rl.nets.categorical_latent import CategoricalLatent
+from lightning_rl.nets.gaussian_latent import GaussianLatent
+from lightning_rl.nets.latent_model import LatentModel
 from lightning_rl.nets.simple_model import SimpleModel
-from lightning_rl.nets.world_models import CategoricalLatent, GaussianLatent, LatentModel
 
 REAL = ProcMaze(2)
 SIZES = (REAL.obs_size, REAL.action_size, (8, 8), "elu")

@@ -294,7 +294,7 @@ def test_agents_learn_from_the_raw_done(cap_ends):
     torch.testing.assert_close(agent.seen[0][0], expected)
     assert agent.seen[2][1].tolist() == [True, True]
     assert (agent.seen[2][0] == 0).all().item() == cap_ends
-    training.spend(3, repeat=1)
+    training.train_until(3, repeat=1)
     assert training.results.env_steps.tolist() == [3, 3]
 
 
@@ -321,5 +321,5 @@ def test_rewards_of_a_one_step_grid_have_the_deviation_that_is_promised():
     )
     assert float(paid.var(-1, correction=0).mean().sqrt()) == pytest.approx(REWARD_STD, rel=1e-4)
     learners = PerfectLearners(env, [0])
-    with learners.holding_only(torch.tensor([0])):
+    with learners.holding(learners.rows(torch.tensor([0]))):
         assert learners.env.one_hot

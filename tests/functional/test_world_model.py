@@ -6,9 +6,7 @@ import pytest
 import torch
 from torch import tensor
 
-from lightning_rl.functional.compat import bits_sample_of_logits
 from lightning_rl.functional.world_model import (
-    STD_FUNCTIONS,
     bits_loss,
     bits_sample,
     categorical_kl,
@@ -19,6 +17,7 @@ from lightning_rl.functional.world_model import (
     reward_loss,
     softmax_pullback,
 )
+from lightning_rl.nets.gaussian_latent import std_and_slope
 
 
 def close(a, b, tolerance=1e-6):
@@ -108,11 +107,10 @@ def test_a_class_without_probability_is_never_sampled():
     ]
 
 
-def test_bits_are_sampled_by_their_probability_or_compatibly_by_their_logit():
-    """At logit 0.5 the probability is 0.6225; the paper's code takes 0.5."""
+def test_bits_are_sampled_by_their_probability():
+    """At logit 0.5 it is 0.6225."""
     logits, noise = tensor([0.5, 0.5, 0.5, -1.0, 1.1]), tensor([0.49, 0.55, 0.63, 0.26, 0.999])
     assert bits_sample(logits, noise).tolist() == [1, 1, 0, 1, 0]
-    assert bits_sample_of_logits(logits, noise).tolist() == [1, 0, 0, 0, 1]
 
 
 def test_imagined_weights():
@@ -131,7 +129,7 @@ def test_imagined_weights():
     ],
 )
 def test_standard_deviations(name, at_zero, at_two):
-    value, slope = STD_FUNCTIONS[name](tensor([0.0, 2.0]))
+    value, slope = std_and_slope(name, tensor([0.0, 2.0]))
     close(value, [at_zero, at_two])
-    (expected,) = slopes(lambda x: STD_FUNCTIONS[name](x)[0], tensor([0.0, 2.0]))
+    (expected,) = slopes(lambda x: std_and_slope(name, x)[0], tensor([0.0, 2.0]))
     close(slope, expected)

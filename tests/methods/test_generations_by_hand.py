@@ -278,8 +278,8 @@ def test_metrics_of_the_episodes_that_have_ended_since():
         returns=[[9.0, 9.0, 9.0], [7.0, 1.0, 5.0]], lengths=[[9, 9, 9], [7, 2, 4]], episodes=[1, 3]
     )
     training, before = SimpleNamespace(results=played), torch.tensor([1, 1])
-    assert rollout_scalars(training, before, 0) == {}
-    assert rollout_scalars(training, before, 1) == {
+    assert rollout_scalars(training.results, before, 0) == {}
+    assert rollout_scalars(training.results, before, 1) == {
         "rollout/return_mean": 3.0,
         "rollout/return_std": 2.0,
         "rollout/return_min": 1.0,

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from lightning_rl.agents.registry import AGENTS
-from lightning_rl.agents.training import evaluate_agents
+from lightning_rl.agents.testing import evaluate_agents
 from lightning_rl.agents.variation import vary_agents
 from lightning_rl.core.config import build_config, load_config, merged_values
 from lightning_rl.core.errors import UserError
@@ -239,7 +239,7 @@ def test_perfect_learners_take_the_action_that_is_paid_best():
         assert learners.greedy(torch.randn(1, 5, 4)).tolist() == [[best] * 5]
     proxy, right = paying(GAME, 0.0, 1.0)
     learners = perfect_learners(proxy, torch.cat([right, paying(GAME, 1.0, 0.0)[1]]), [3, 4])
-    with learners.holding_only(torch.tensor([1])):
+    with learners.holding(learners.rows(torch.tensor([1]))):
         assert learners.greedy(torch.randn(1, 5, 4)).tolist() == [[0] * 5]
     learners = perfect_learners(*paying("pendulum", -7.0), [3])
     assert learners.greedy(torch.randn(1, 2, 3)).tolist() == [[[-1.0], [-1.0]]]

@@ -5,8 +5,8 @@ from member_helpers import HORIZON, Match, Task
 from pydantic.dataclasses import dataclass
 from pytorch_lightning import Trainer
 
-from lightning_rl.agents.base import AGENTS
 from lightning_rl.agents.dqn import DDQN, DDQNConfig
+from lightning_rl.agents.registry import AGENTS
 from lightning_rl.agents.training import MemberTraining
 from lightning_rl.core import catalogue
 from lightning_rl.core.errors import UserError

@@ -7,7 +7,9 @@ from torch.func import functional_call, stack_module_state, vmap
 
 from lightning_rl.functional.compat import dueling_q_over_batch
 from lightning_rl.functional.value_learning import dueling_q
+from lightning_rl.nets.embedding import embed
 from lightning_rl.nets.members import ACTIVATIONS, MemberMLP
+from lightning_rl.nets.one_hot_inputs import written_out
 from lightning_rl.nets.values import DuelingNet
 
 
@@ -115,9 +117,9 @@ def test_narrow_members_stay_themselves_through_training(activation):
         ]
     for n, net in enumerate(small):
         torch.testing.assert_close(
-            params[n : n + 1], big.embed(net, alone[n]), rtol=1e-4, atol=1e-6
+            params[n : n + 1], embed(big, net, alone[n]), rtol=1e-4, atol=1e-6
         )
-        assert ((params[n] != 0) <= (big.embed(net, torch.ones_like(alone[n]))[0] != 0)).all()
+        assert ((params[n] != 0) <= (embed(big, net, torch.ones_like(alone[n]))[0] != 0)).all()
         torch.testing.assert_close(
             big.module(params[n])(x[n]), net(alone[n], x[n : n + 1])[0], rtol=1e-4, atol=1e-6
         )
@@ -134,11 +136,10 @@ def test_what_does_not_fit_is_refused():
         MemberMLP(3, (4,), 2, "tanh"),
     ):
         with pytest.raises(ValueError, match="cannot be embedded"):
-            big.embed(small, torch.zeros(1, small.size))
+            embed(big, small, torch.zeros(1, small.size))
+    wide, narrow = (MemberMLP(3, (width,), 2, layer_norm=True) for width in (5, 4))
     with pytest.raises(ValueError, match="layer_norm averages"):
-        MemberMLP(3, (5,), 2, layer_norm=True).embed(
-            MemberMLP(3, (4,), 2, layer_norm=True), torch.zeros(1, 1)
-        )
+        embed(wide, narrow, torch.zeros(1, 1))
 
 
 def test_tanh_is_tanh():
@@ -265,7 +266,7 @@ def test_inputs_of_ones_are_given_by_their_places(hidden):
     params = net.init([torch.Generator().manual_seed(n) for n in range(3)])
     places = torch.stack([torch.randperm(20)[:5] for _ in range(3 * 40)]).view(3, 40, 5)
     ones = torch.zeros(3, 40, 20).scatter_(-1, places, 1.0)
-    assert torch.equal(net._written_out(places), ones)  # as a GPU takes them
+    assert torch.equal(written_out(places, 20), ones)  # as a GPU takes them
     (out, pullback), (expected, dense) = net.vjp(params, places), net.vjp(params, ones)
     torch.testing.assert_close(out, expected)
     mine, right = torch.empty_like(params), torch.empty_like(params)

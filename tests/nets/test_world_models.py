@@ -5,9 +5,11 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from lightning_rl.functional.compat import bits_sample_of_logits
+from lightning_rl.nets.categorical_latent import CategoricalLatent
+from lightning_rl.nets.gaussian_latent import GaussianLatent
+from lightning_rl.nets.latent_model import LatentModel
 from lightning_rl.nets.simple_model import SimpleModel
-from lightning_rl.nets.world_models import CategoricalLatent, GaussianLatent, LatentModel, RealSteps
+from lightning_rl.nets.world_models import RealSteps
 
 OBS, A, HIDDEN = 6, 3, (8, 8)
 NAMES = (
@@ -237,7 +239,7 @@ def test_the_simple_models_reward_and_bits_come_from_their_own_networks():
     torch.testing.assert_close(continues, run(1, joined).squeeze(-1).sigmoid())
     after = SIMPLE.imagine(layers, SIMPLE.join(real.obs, real.action), noise)
     assert torch.equal(after, (noise < run(2, joined).sigmoid()).float())
-    as_before = SimpleModel(OBS, A, HIDDEN, "elu", bits_sample_of_logits)
+    as_before = SimpleModel(OBS, A, HIDDEN, "elu", logits_as_probabilities=True)
     assert torch.equal(as_before.imagine(layers, joined, noise), (noise < run(2, joined)).float())
 
 

@@ -1,0 +1,49 @@
+"""Narrow networks within the stack of a wider one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from lightning_rl.nets.members import MemberMLP
+
+
+@torch.no_grad()
+def embed(wide: MemberMLP, narrow: MemberMLP, params: Tensor) -> Tensor:
+    """Parameters ``[N, wide.size]`` that compute what ``narrow`` computes with ``params``.
+
+    Missing units get zero weights in both directions. As activations map 0 to 0, such units give 0
+    and receive no gradient: a padded member stays exactly the small network all through training,
+    and no mask is needed.
+    """
+    fits = all(small <= big for small, big in zip(narrow.hidden, wide.hidden, strict=False))
+    same = replace(narrow, hidden=wide.hidden) == wide
+    if not fits or not same or len(narrow.hidden) != len(wide.hidden):
+        raise ValueError(f"{narrow} cannot be embedded in {wide}")
+    if wide.layer_norm and narrow.hidden != wide.hidden:
+        raise ValueError(
+            "layer_norm averages over the units of a layer: members need one width; group them "
+            "by width"
+        )
+    target = params.new_zeros(len(params), wide.size)
+    for into, source in zip(wide.layers(target), narrow.layers(params), strict=True):
+        places = into.named()
+        for name, value in source.named().items():
+            places[name][:, : value.shape[1], : value.shape[2]] = value
+    return target
+
+
+def init_narrow(
+    wide: MemberMLP, generators: Sequence[torch.Generator], widths: Sequence[int]
+) -> Tensor:
+    """Fresh parameters ``[N, D]`` of ``wide``, member ``n`` as a network with ``widths[n]`` units
+    in each hidden layer.
+    """
+    rows = []
+    for generator, width in zip(generators, widths, strict=True):
+        narrow = replace(wide, hidden=(width,) * len(wide.hidden))
+        rows.append(embed(wide, narrow, narrow.init([generator])))
+    return torch.cat(rows)
