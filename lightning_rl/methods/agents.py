@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from lightning_rl.agents.base import Actors, Agent, AgentConfig, RegisteredAgent
 from lightning_rl.agents.judged_training import JudgedTraining, mean_test_return
 from lightning_rl.agents.registry import AGENTS
+from lightning_rl.agents.replay import MemberReplay
 from lightning_rl.agents.training import MemberTraining, Results, stop_rule
 from lightning_rl.core.checks import checked_name
 from lightning_rl.core.errors import UserError
@@ -161,7 +162,7 @@ class AgentRollouts(StackedRollouts):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         super().load_state_dict(state_dict)
         memory = self.method.agent.memory()
-        if memory is not None:
+        if isinstance(memory, MemberReplay):
             memory.require_actions(self.spec.action_size)
 
     def close(self) -> None:

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from lightning_rl.agents.model_based import ModelBasedConfig, ModelBasedDQN
-from lightning_rl.core.contents import check_alike
 from lightning_rl.agents.model_rollouts import ModelRollouts
+from lightning_rl.core.contents import check_alike
 from lightning_rl.core.seeding import NOISE, MemberNoise, derive_seed
 from lightning_rl.core.types import FloatArray
 from lightning_rl.envs.adapters import func_env

@@ -142,7 +142,6 @@ MUTATIONS = [
         ("error = mean - reward", "error = reward - mean"),
         ("logit.sigmoid() - continues", "continues - logit.sigmoid()"),
         ("threshold, right=True)", "threshold, right=False)"),
-        ("return 2 * half, half * (1 - half)", "return 2 * half, 2 * half * (1 - half)"),
     ),
     *area("functional/distributions.py", "functional/test_distributions.py", ("-0.5 * z.square() - self.log_std", "-0.5 * z.square() + self.log_std")),
     *area(

@@ -229,7 +229,7 @@ MUTATIONS = [
     ),
     *area(
         "methods/agents.py", "methods/test_generations_by_hand.py",
-        ("slice(int(before[member]), int(r.episodes[member]))", "slice(0, int(r.episodes[member]))"),
+        ("slice(int(before[member]), int(results.episodes[member]))", "slice(0, int(results.episodes[member]))"),
     ),
     *area(
         "methods/base.py", "methods/test_generations_by_hand.py",
@@ -270,7 +270,7 @@ MUTATIONS = [
         ("-steps - self.unsolved_penalty", "steps - self.unsolved_penalty"),
         ("self.stop_rule, self.solved_return)", "self.stop_rule, 0.0)"),
         ("trained.test_returns.double().mean(1)", "trained.test_returns.double().amax(1)"),
-        ("spend(self.max_train_steps, self.agents[number][1].action_repeat)", "spend(self.max_train_steps, 1)"),
+        ("train_until(self.max_train_steps, self.agents[number][1].action_repeat)", "train_until(self.max_train_steps, 1)"),
     ),
     *area(
         "methods/agents.py", "functional/test_distributions.py",
