@@ -309,7 +309,7 @@ def test_a_policy_without_noise_sees_the_mode_of_a_latent():
     params = torch.zeros(1, model.size)
     model.layers(params)[0][-1].bias[:] = torch.tensor([0.2, 0.3, 0.5]).log()
     policy = WorldPolicy(
-        *table([1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]), 0.1, (model, params)
+        *table([1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]), 0.1, model, params
     )
     noise, obs = (
         torch.tensor([[0.0] * 4, [0.0, 0.0, 0.0, 0.1], [0.0, 0.0, 0.0, 0.4]]),
