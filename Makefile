@@ -65,7 +65,7 @@ speedrun: $(STAMP)
 	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python benchmarks/speedrun.py $(ARGS)
 
 fuzz: $(STAMP)
-	FUZZ=long $(BIN)/python -m pytest --timeout 7200 tests/fuzz $(ARGS)
+	FUZZ=long $(BIN)/python -m pytest --timeout 7200 tests/hostile/test_fuzz_*.py $(ARGS)
 
 mutants: $(STAMP)
 	$(BIN)/python tools/mutants.py $(ARGS)

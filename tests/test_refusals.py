@@ -139,14 +139,11 @@ SIZES = {
         "hidden=[1000000,1000000]",
         "hidden=[60000,60000,60000]",
         f"hidden={[1] * 65}",
-        "batch_size=1000000000000",
-        "batch_size=16000000",
-        "replay_size=10000000000000000",
-        "replay_size=100000000",
-        "num_episodes_per_iter=100001",
-        "learning_starts=999999999",
-        "num_updates_per_iter=100000000",
-        "eval_episodes=1000000",
+        *(
+            "batch_size=1000000000000 batch_size=16000000 replay_size=10000000000000000 "
+            "replay_size=100000000 num_episodes_per_iter=100001 learning_starts=999999999 "
+            "num_updates_per_iter=100000000 eval_episodes=1000000"
+        ).split(),
     ],
     "DDQN": [
         "replay_size=10000000000",
@@ -162,13 +159,10 @@ SIZES = {
         "critic_hidden=[65000,65000,65000]",
     ],
     "REINFORCE": ["num_episodes_per_iter=10000000"],
-    "SE": [
-        "population=1000000",
-        "population=99999",
-        "center_agents=1000000",
-        "test_episodes=1000000",
-        "latent_size=100000",
-    ],
+    "SE": (
+        "population=1000000 population=99999 center_agents=1000000 test_episodes=1000000 "
+        "latent_size=100000"
+    ).split(),
     "MBRL": ["data_steps=1000000000000", "data_agents=100001"],
 }
 
@@ -298,7 +292,7 @@ def test_a_range_is_said_from_within():
     assert within(0.0, float("inf")) == "0.0 .. inf"
 
 
-@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e400", "1e39"])
+@pytest.mark.parametrize("value", "nan inf -inf 1e400 1e39".split())
 def test_commands_that_no_network_can_take(value):
     method = IMPLEMENTATIONS["UDRL"]("cartpole", seed=0)
     method.target.numbers.copy_(torch.tensor([150.0, 20.0, 9.0, 200.0]))
@@ -315,15 +309,7 @@ def test_commands_that_no_network_can_take(value):
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "sweep=0:inf",
-        "sweep=nan:1",
-        "sweep=5:1",
-        "sweep=1:1",
-        "sweep=1:2:3",
-        "sweep=",
-        "sweep=-1e400:0",
-    ],
+    "sweep=0:inf sweep=nan:1 sweep=5:1 sweep=1:1 sweep=1:2:3 sweep= sweep=-1e400:0".split(),
 )
 def test_sweeps_that_no_network_can_take(text):
     with pytest.raises(UserError, match=f"command '{text}'"):

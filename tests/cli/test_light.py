@@ -13,17 +13,8 @@ from lightning_rl.cli.flags import COMMANDS
 from lightning_rl.cli.tools import tools
 from lightning_rl.core.arguments import Group
 
-HEAVY = (
-    "torch",
-    "pytorch_lightning",
-    "ray",
-    "pandas",
-    "matplotlib",
-    "gymnasium",
-    "scipy",
-    "moviepy",
-    "mujoco",
-    "pydantic",
+HEAVY = tuple(
+    "torch pytorch_lightning ray pandas matplotlib gymnasium scipy moviepy mujoco pydantic".split()
 )
 LIGHT = [
     ["--help"],

@@ -32,7 +32,7 @@ MUTATIONS = [
         ("not bool(found.isfinite().all())", "False"), ("found.dtype != dtype", "False"), ("found.shape != shape", "False"),
         ("not bool(bits.all())", "False"),
     ),
-    *area("envs/checked.py", "envs/test_misbehaving.py", ("number not in (0, 1)", "False"), ("abs(number) <= _REWARD", "True")),
+    *area("envs/checked.py", "hostile/test_misbehaving_envs.py", ("number not in (0, 1)", "False"), ("abs(number) <= _REWARD", "True")),
     *area(
         "envs/spaces.py", "envs/test_any_environment.py", ("return action + int(self.space.start)", "return action"),
     ),

@@ -308,7 +308,7 @@ MUTATIONS = [
         ("isinstance(scheduler, LambdaLR)", "True"),
     ),
     *area(
-        "methods/restoring.py", "test_refused_checkpoints.py",
+        "methods/restoring.py", "hostile/test_changed_checkpoints.py",
         ("if least < 0", "if least < -9"),
         ('        "exp_avg_sq",\n', ""),
         ("isinstance(value, bool) and group[name] != value", "False"),

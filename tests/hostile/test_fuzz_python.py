@@ -16,7 +16,7 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
-from fuzz.test_fuzz_cli import TEXTS, contents, time_limit
+from hostile.test_fuzz_cli import TEXTS, contents, time_limit
 from helpers import make_episode, tiny_settings
 from hypothesis import event, given
 from hypothesis import strategies as st

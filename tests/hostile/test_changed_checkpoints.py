@@ -3,14 +3,17 @@ it is used.
 """
 
 import copy
+import os
+import pickle
 import shutil
 
 import pytest
 import torch
 import yaml
-from helpers import run_cli, run_dir
+from helpers import refused, run_cli, run_dir
 
 from lightning_rl.cli import main
+from lightning_rl.envs.proxies import proxy_path
 
 NAN = float("nan")
 
@@ -117,6 +120,52 @@ def test_a_checkpoint_of_another_seed_is_refused_with_the_remedy(finished, tmp_p
     )
 
 
+class Payload:
+    """Unpickling this would create a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (os.system, (f"touch {self.path}",))
+
+
+BAD = {
+    "short": "truncated or not a checkpoint",
+    "empty": "truncated or not a checkpoint (0 bytes)",
+    "bare": "truncated or not a checkpoint",
+    "evil": "objects other than plain data and was refused",
+    "foreign": "was not written by lightning_rl",
+    "flipped": "is damaged",
+    "proxy": "is a proxy, not an agent; lightning-rl proxies transfer (clones for SD) trains",
+}
+
+
+@pytest.mark.parametrize("flag", ["--eval_agent", "--reload"])
+def test_files_that_are_no_whole_checkpoints(flag, finished, tmp_path, capsys):
+    logdir, content = finished
+    whole = (run_dir(logdir) / "last.ckpt").read_bytes()
+    files = {name: tmp_path / f"{name}.ckpt" for name in BAD}
+    files["short"].write_bytes(whole[: len(whole) // 2])
+    files["empty"].write_bytes(b"")
+    files["bare"].write_bytes(pickle.dumps(Payload(tmp_path / "ran")))
+    payload = {"state_dict": Payload(tmp_path / "ran"), "hyper_parameters": {}}
+    torch.save(payload, files["evil"])
+    torch.save({"state_dict": {}}, files["foreign"])
+    shutil.copy(proxy_path("SD-CartPole-v1"), files["proxy"])
+    changed = bytearray(whole)
+    weight = content["state_dict"]["policy.net.net.embed_obs.weight"]
+    changed[whole.index(weight.numpy().tobytes())] ^= 0xFF
+    files["flipped"].write_bytes(bytes(changed))
+    for name, path in files.items():
+        words = [flag, str(path)]
+        code = main(words) if flag == "--eval_agent" else run_cli(tmp_path / "exp", *words)
+        line = refused(capsys, code)
+        assert BAD[name] in line, (name, line)
+        assert path.name in line
+    assert not (tmp_path / "ran").exists()
+
+
 @pytest.mark.parametrize(
     "flags", [["--eval_agent"], ["--imagine", "--eval_agent"], ["--max_epochs", "1", "--reload"]]
 )
@@ -130,11 +179,7 @@ def test_weights_that_are_not_numbers_are_refused_by_name(finished, tmp_path, ca
     where = [
         "--logdir",
         str(tmp_path),
-        "--gamename",
-        "cartpole",
-        "--num_workers",
-        "0",
-        "--set=hidden=[8,8]",
+        *"--gamename cartpole --num_workers 0 --set=hidden=[8,8]".split(),
     ]
     assert main([*(where if "--reload" in flags else []), *flags, str(bad)]) == 2
     assert "net.net.body.2.bias: 1 of 2 numbers are NaN or infinite" in capsys.readouterr().err

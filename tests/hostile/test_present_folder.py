@@ -3,6 +3,7 @@ typed.
 """
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -25,19 +26,8 @@ def _():
         Recorder.find_spec(name.partition(".")[0])
 """
 PLANT = "open({marker!r}, 'a').write(__name__ + '\\n')\nraise ImportError('planted')\n"
-OPTIONAL = (
-    "tensorflow",
-    "pytz",
-    "numexpr",
-    "dill",
-    "onnx",
-    "sklearn",
-    "wandb",
-    "jax",
-    "cupy",
-    "IPython",
-    "tkinter",
-    "socks",
+OPTIONAL = tuple(
+    "tensorflow pytz numexpr dill onnx sklearn wandb jax cupy IPython tkinter socks".split()
 )
 PROGRAMS = ("lightning-rl", "python -m lightning_rl", "trainer.py")
 
@@ -143,103 +133,52 @@ def test_a_typed_module_is_found_here_and_one_that_it_imports_must_be_typed_too(
 
 
 RUN = "exp_dir/cartpole/default/UDRL/seed_25"
-SE = "exp_dir/cartpole/default/SE"
-ASK = ["--tag", "rollout/return_mean"]
+TAG = "--tag rollout/return_mean"
 RESULTS = ROOT / "results" / "proxies"
+
+
+def training(implementation, flags, command="train"):
+    return [
+        command,
+        "--implementation",
+        implementation,
+        *shlex.split(flags),
+        *tiny_flags(implementation),
+    ]
+
+
+SEARCH = "--max_epochs 1 --tune trials=1 --tune seeds=1 --tune reports=1"
+BUDGET = "--tune 'budget={max_epochs: 2}'"
 COMMANDS = [
-    ["train", "--gamename", "cartpole", "--max_epochs", "2", *tiny_flags("UDRL")],
-    [
-        "train",
-        "--gamename",
-        "cartpole",
-        "--max_epochs",
-        "3",
-        "--resume",
-        "--recording_epoch_interval",
-        "1",
-        *tiny_flags("UDRL"),
-    ],
-    [
-        "train",
-        "--gamename",
-        "cartpole",
-        "--max_epochs",
-        "1",
-        "--implementation",
-        "SE",
-        *tiny_flags("SE"),
-    ],
-    [
-        "train",
-        "--gamename",
-        "cartpole",
-        "--max_epochs",
-        "1",
-        "--implementation",
-        "SE",
-        "--executor",
-        "ray",
-        "--exp_name",
-        "ray",
-        *tiny_flags("SE"),
-    ],
-    [
-        "train",
-        "--gamename",
-        "cartpole",
-        "--max_epochs",
-        "1",
-        "--implementation",
-        "DDQN",
-        "--num_seeds",
-        "2",
-        "--num_processes",
-        "2",
-        *tiny_flags("DDQN"),
-    ],
-    [
-        "train",
-        "--gamename",
-        "halfcheetah",
-        "--max_epochs",
-        "1",
-        "--implementation",
-        "TD3",
-        *tiny_flags("TD3"),
-    ],
-    ["eval", RUN, "--episodes", "2"],
-    ["eval", RUN, "--command", "sweep", "--episodes", "2"],
-    [
-        "tune",
-        "--gamename",
-        "cartpole",
-        "--max_epochs",
-        "1",
-        "--tune",
-        "trials=1",
-        "--tune",
-        "seeds=1",
-        "--tune",
-        "budget={max_epochs: 2}",
-        "--tune",
-        "reports=1",
-        *tiny_flags("UDRL"),
-    ],
-    ["film", RUN, "-o", "film.gif"],
-    ["film", RUN, "-o", "film.mp4"],
-    ["runs", "."],
-    ["report", ".", "-o", "page.html", *ASK],
-    ["compare", RUN, RUN, *ASK],
-    ["agents"],
-    ["demo", "--out", "demo.html"],
-    ["figures", "curves", "out", RUN, *ASK],
-    ["figures", "scores", "out", RUN, *ASK],
-    ["figures", "synthetic-dataset", "out", str(RESULTS / "clones_cartpole.csv")],
-    ["figures", "proxy-histograms", "out", str(RESULTS / "transitions.csv")],
-    ["proxies", "list"],
-    ["proxies", "reward-curves", "out.csv", f"{SE}/seed_25/proxy.pt"],
-    ["config", "UDRL"],
-    ["claims", "rcpa-lunarlander"],
+    training("UDRL", "--gamename cartpole --max_epochs 2"),
+    training("UDRL", "--gamename cartpole --max_epochs 3 --resume --recording_epoch_interval 1"),
+    training("SE", "--gamename cartpole --max_epochs 1"),
+    training("SE", "--gamename cartpole --max_epochs 1 --executor ray --exp_name ray"),
+    training("DDQN", "--gamename cartpole --max_epochs 1 --num_seeds 2 --num_processes 2"),
+    training("TD3", "--gamename halfcheetah --max_epochs 1"),
+    training("UDRL", f"--gamename cartpole {SEARCH} {BUDGET}", "tune"),
+    *(
+        line.split()
+        for line in (
+            f"eval {RUN} --episodes 2",
+            f"eval {RUN} --command sweep --episodes 2",
+            f"film {RUN} -o film.gif",
+            f"film {RUN} -o film.mp4",
+            "runs .",
+            f"report . -o page.html {TAG}",
+            f"compare {RUN} {RUN} {TAG}",
+            "agents",
+            "demo --out demo.html",
+            f"figures curves out {RUN} {TAG}",
+            f"figures scores out {RUN} {TAG}",
+            f"figures synthetic-dataset out {RESULTS}/clones_cartpole.csv",
+            f"figures proxy-histograms out {RESULTS}/transitions.csv",
+            "proxies list",
+            "proxies reward-curves out.csv exp_dir/cartpole/default/SE/seed_25/proxy.pt",
+            "config UDRL",
+            "claims rcpa-lunarlander",
+        )
+    ),
 ]
 
 

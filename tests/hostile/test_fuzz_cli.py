@@ -34,24 +34,7 @@ BOMB = (
     + "]"
 )
 NUMBERS = (
-    *(
-        "0",
-        "1",
-        "2",
-        "7",
-        "-1",
-        "100",
-        "3.5",
-        "1e-3",
-        "1e400",
-        "-1e400",
-        "nan",
-        ".nan",
-        "inf",
-        "-.inf",
-        "1e308",
-        "1e-320",
-    ),
+    *"0 1 2 7 -1 100 3.5 1e-3 1e400 -1e400 nan .nan inf -.inf 1e308 1e-320".split(),
     *(
         "1000000",
         "100000000",
@@ -64,16 +47,7 @@ NUMBERS = (
     *("1_000", "１２", "1:30", "-0.0"),
 )
 PLAIN = (
-    "1",
-    "2",
-    "3",
-    "0.5",
-    "0.9",
-    "1.0",
-    "true",
-    "false",
-    "null",
-    "[8]",
+    *"1 2 3 0.5 0.9 1.0 true false null [8]".split(),
     "[8, 8]",
     "none",
     "best",
@@ -81,12 +55,7 @@ PLAIN = (
 )
 YAMLS = (
     *(
-        "null",
-        "~",
-        "true",
-        "no",
-        "[]",
-        "{}",
+        *"null ~ true no [] {}".split(),
         "[1, 2]",
         "[0]",
         "[8, 8]",
@@ -112,11 +81,7 @@ YAMLS = (
         "2024-11-12",
         "&a [*a]",
         BOMB,
-        "[1,",
-        "*x",
-        "'",
-        "@",
-        "%",
+        *"[1, *x ' @ %".split(),
     ),
     *(
         "[" + "9, " * 3000 + "9]",
@@ -146,18 +111,7 @@ TEXTS = (
         "a/" * 3000,
     ),
     *(
-        "..",
-        "../..",
-        "/",
-        "-",
-        "--",
-        "=",
-        "a=b=c",
-        "=1",
-        "%s%n",
-        "{0}",
-        "[/]",
-        "[lr=0.1]",
+        *".. ../.. / - -- = a=b=c =1 %s%n {0} [/] [lr=0.1]".split(),
         r"$\frac{$",
         "*",
         "~",
@@ -165,50 +119,17 @@ TEXTS = (
         ",",
     ),
     *(
-        "/dev/null",
-        "/dev/zero",
-        "/proc/self/mem",
-        "/proc/self/environ",
-        "panflute-3",
-        "panflute-99999",
-        "procmaze-",
-        "cliff",
-    ),
+        "/dev/null /dev/zero /proc/self/mem /proc/self/environ panflute-3 panflute-99999 "
+        "procmaze- cliff"
+    ).split(),
     *(
-        "sweep",
-        "sweep=0:1",
-        "sweep=5:1",
-        "sweep=nan:1",
-        "sweep=0:inf",
-        "return=1,return=2",
-        "return=nan",
-        "return=200",
-    ),
+        "sweep sweep=0:1 sweep=5:1 sweep=nan:1 sweep=0:inf return=1,return=2 return=nan return=200"
+    ).split(),
     *("horizon=0", "---\n---"),
 )
 FILES = (
-    *(
-        "@fifo",
-        "@folder",
-        "@missing",
-        "@empty",
-        "@binary",
-        "@text.csv",
-        "@table.csv",
-        "@hostile.yaml",
-        "@plain.yaml",
-    ),
-    *(
-        "@short.ckpt",
-        "@good.ckpt",
-        "@closed",
-        "@run",
-        "@broken",
-        "@dangling",
-        "@notes.md",
-        "@new",
-        "@new.csv",
-    ),
+    *"@fifo @folder @missing @empty @binary @text.csv @table.csv @hostile.yaml @plain.yaml".split(),
+    *"@short.ckpt @good.ckpt @closed @run @broken @dangling @notes.md @new @new.csv".split(),
     *("@run/config.yaml", "@huge.yaml", "@nameless.csv"),
 )
 
@@ -301,9 +222,7 @@ def training_lines(draw):
 @st.composite
 def tool_lines(draw):
     """A command line of a tool: a command, its sources, a flag of its own or none."""
-    tool = draw(
-        st.sampled_from(["figures", "proxies", "report", "runs", "compare", "config", "docs"])
-    )
+    tool = draw(st.sampled_from("figures proxies report runs compare config docs".split()))
     inner = getattr(tools()[tool], "tools", None)
     words = [tool, *([draw(st.sampled_from(sorted(inner)))] if inner else [])]
     # All runs of the whole disk are no fault of a report that is asked for them.
@@ -311,28 +230,11 @@ def tool_lines(draw):
         lambda word: word not in ("/", "..", "../..")
     )
     words += draw(st.lists(sources, max_size=4))
-    extra = (
-        "--tag",
-        "--group",
-        "--csv",
-        "--sort",
-        "--x",
-        "--bin",
-        "--at",
-        "--window",
-        "--threshold",
-        "--title",
-        "--count",
-        "--seed",
-        "--set",
-        "--runs",
-        "--steps",
-        "--force",
-        "--markdown",
-        "-o",
-        "--reference",
-        "--until",
-        "--last",
+    extra = tuple(
+        (
+            "--tag --group --csv --sort --x --bin --at --window --threshold --title --count "
+            "--seed --set --runs --steps --force --markdown -o --reference --until --last"
+        ).split()
     )
     for flag in draw(st.lists(st.sampled_from(extra), max_size=2)):
         words += [flag, *([] if flag in ("--force", "--markdown") else [draw(values)])]
@@ -479,7 +381,7 @@ def test_the_trainer_takes_whatever_is_typed(desk, words):
 
 
 @given(tool_lines())
-@example(["runs", "@broken", "@fifo", "--csv", "@text.csv"])
+@example("runs @broken @fifo --csv @text.csv".split())
 @example(["proxies", "generations", "@empty"])
 @example(["figures", "scores", "@new", "@nameless.csv"])
 @example(["report", "@broken", "-o", "@run/config.yaml"])

@@ -34,15 +34,10 @@ def run(tmp_path):
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     "name",
-    [
-        ".lock",
-        "state.yaml",
-        "config.yaml",
-        "evaluation.json",
-        "sweep.png",
-        "evaluation.mp4",
-        "logger/version_0/events.out.tfevents.9",
-    ],
+    (
+        ".lock state.yaml config.yaml evaluation.json sweep.png evaluation.mp4 "
+        "logger/version_0/events.out.tfevents.9"
+    ).split(),
 )
 def test_a_pipe_in_a_run_stops_no_listing_and_no_report(run, tmp_path, capsys, name):
     (run / name).unlink(missing_ok=True)

@@ -144,7 +144,7 @@ def mutations(draw, content):
         if not paths:  # all was deleted
             break
         path = draw(st.sampled_from(paths))
-        kind = draw(st.sampled_from(["delete", "replace", "swap", "reshape", "number", "number"]))
+        kind = draw(st.sampled_from("delete replace swap reshape number number".split()))
         if kind == "delete":
             change = None
         elif kind == "replace":
@@ -376,12 +376,7 @@ CSVS = {
 }
 CELLS = [
     "",
-    "x",
-    "-1",
-    "0",
-    "1e308",
-    "inf",
-    "nan",
+    *"x -1 0 1e308 inf nan".split(),
     "1 2",
     "1 x",
     '"',
