@@ -37,7 +37,7 @@ from lightning_rl.run.options import KINDS
         (
             "--set network=transformer",
             "key 'network'",
-            "'gated', 'layers', 'hyper' or 'bilinear'",
+            "'gated' or 'layers'",
             "got 'transformer'",
         ),
         ("--set learning_rate", "expected key=value"),
@@ -101,7 +101,7 @@ from lightning_rl.run.options import KINDS
         (
             "--implementation RCP-A --set target=mean",
             "key 'target'",
-            "'tilted', 'quantile' or 'max'",
+            "unknown 'mean'; known are: range, tilted, quantile, max",
         ),
         (
             "--implementation RCP-A --set gae_lambda=1.5",

@@ -16,8 +16,8 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
-from hostile.test_fuzz_cli import TEXTS, contents, time_limit
 from helpers import make_episode, tiny_settings
+from hostile.test_fuzz_cli import TEXTS, contents, time_limit
 from hypothesis import event, given
 from hypothesis import strategies as st
 from pytorch_lightning.callbacks import EarlyStopping
