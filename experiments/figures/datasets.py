@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from experiments.protocols.transitions import component_names
 from lightning_rl.core.errors import UserError
-from lightning_rl.envs.proxies import DatasetProxy
+from lightning_rl.envs.synthetic_dataset import DatasetProxy
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.protocols.models import Model, find_models
 

@@ -13,8 +13,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.lines import say
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.grids import GRID_WORLDS, MOVES, GridWorld
-from lightning_rl.envs.proxies import RewardProxy
-from lightning_rl.envs.reward_network import RewardEnv
+from lightning_rl.envs.reward_network import RewardEnv, RewardProxy
 from lightning_rl.lab.protocols.agents import (
     AgentKind,
     asked_kinds,

@@ -17,7 +17,8 @@ from torch import Tensor
 
 from lightning_rl.agents.tabular import TabularConfig
 from lightning_rl.core.errors import UserError
-from lightning_rl.envs.proxies import Proxy, RewardProxy
+from lightning_rl.envs.proxies import Proxy
+from lightning_rl.envs.reward_network import RewardProxy
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.lab.protocols import agents
 from lightning_rl.lab.protocols.agents import AGENT_KEY, AgentKind, Job, jobs_on, train_stacks

@@ -5,6 +5,7 @@ the return so far.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sys
 import tempfile
@@ -74,24 +75,19 @@ class Filmed(gymnasium.Wrapper[Any, Any, Any, Any]):
     def _draw(self) -> None:
         asked = self.story.asked
         if asked is None:
-            asked = ", ".join(
-                f"{name} {value:.4g}"
-                for name, value in zip(self.story.names, self._command[0], strict=False)
-            )
-        parts = [f"asked: {asked}"] if asked else []
-        self.show(
-            captioned(
-                np.asarray(self.env.render()),
-                [*parts, f"step {self._steps}", f"return so far {self._return:.2f}"],
-            )
-        )
+            command = zip(self.story.names, self._command[0], strict=False)
+            asked = ", ".join(f"{name} {value:.4g}" for name, value in command)
+        parts = [f"step {self._steps}", f"return so far {self._return:.2f}"]
+        if asked:
+            parts = [f"asked: {asked}", *parts]
+        self.show(captioned(np.asarray(self.env.render()), parts))
 
 
 def captioned(frame: Array, parts: Sequence[str]) -> Array:
     """A frame uint8 ``[height, width, 3]`` above a line of text, both sides even, small frames
     magnified.
     """
-    times = max(1, -(-_NARROWEST // frame.shape[1]))
+    times = math.ceil(_NARROWEST / frame.shape[1])
     frame = frame.repeat(times, axis=0).repeat(times, axis=1)
     height, width = frame.shape[0] & ~1, frame.shape[1] & ~1
     size = max(13, width // 28)
@@ -107,15 +103,11 @@ def captioned(frame: Array, parts: Sequence[str]) -> Array:
 @contextlib.contextmanager
 def shown_env(spec: EnvSpec, story: Story, show: Callable[[Array], None]) -> Iterator[Filmed]:
     """An environment that gives ``show`` its frames; needs no display."""
-    if (
-        sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()
-    ):  # macOS has neither
-        os.environ.setdefault(
-            "SDL_VIDEODRIVER", "dummy"
-        )  # pygame asks for a display unless told otherwise
-        os.environ.setdefault(
-            "MUJOCO_GL", "egl"
-        )  # or MuJoCo aborts the process when it finds no display
+    # macOS has neither
+    if sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
+        # pygame asks for a display unless told otherwise; MuJoCo aborts the process without one
+        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
+        os.environ.setdefault("MUJOCO_GL", "egl")
     env = Filmed(rollout_env(spec, render=True), story, show)
     try:
         yield env
@@ -134,17 +126,13 @@ def filming_env(spec: EnvSpec, path: Path, story: Story | None = None) -> Iterat
     def show(frame: Array) -> None:
         nonlocal writer, size
         if writer is None:
-            os.environ["PYTHON_DOTENV_DISABLED"] = (
-                "1"  # or moviepy takes the program that encodes from any .env above it
-            )
-            from moviepy.video.io.ffmpeg_writer import (
-                FFMPEG_VideoWriter,
-            )  # seconds of imports, for films alone
+            # or moviepy takes the program that encodes from any .env above it
+            os.environ["PYTHON_DOTENV_DISABLED"] = "1"
+            # seconds of imports, for films alone
+            from moviepy.video.io.ffmpeg_writer import FFMPEG_VideoWriter
 
-            writer, size = (
-                encoding.enter_context(FFMPEG_VideoWriter(film, frame.shape[1::-1], env.fps)),
-                frame.shape,
-            )
+            size = frame.shape
+            writer = encoding.enter_context(FFMPEG_VideoWriter(film, size[1::-1], env.fps))
         if frame.shape != size:  # the encoder takes bytes
             raise ValueError(
                 f"a film has frames of one size, but there are some of {size} and {frame.shape}; "

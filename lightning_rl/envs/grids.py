@@ -23,10 +23,8 @@ def neighbours(height: int, width: int, moves: Sequence[tuple[int, int]]) -> Ten
     """The cell ``[cells, moves]`` that each move (rows, columns) leads to; ``cells`` where that
     is off the grid.
     """
-    row, column = (
-        torch.arange(height).repeat_interleave(width)[:, None],
-        torch.arange(width).repeat(height)[:, None],
-    )
+    row = torch.arange(height).repeat_interleave(width)[:, None]
+    column = torch.arange(width).repeat(height)[:, None]
     down, right = torch.tensor(moves).unbind(1)
     row, column = row + down, column + right
     inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
@@ -63,13 +61,10 @@ class GridWorld(FuncEnv):
             raise ValueError(f"a grid world is a rectangle with one start, got {list(rows)}")
         self.cells, self.start = cells, flat.index("S")
         self.obs_low, self.obs_high = (0.0,) * len(flat), (1.0,) * len(flat)
-        around, here = (
-            neighbours(height, width, tuple(MOVES.values())),
-            torch.arange(len(flat))[:, None],
-        )
-        blocked = torch.tensor(
-            [*(cell == "#" for cell in flat), True]
-        )  # walls, and what is off the board
+        around = neighbours(height, width, tuple(MOVES.values()))
+        here = torch.arange(len(flat))[:, None]
+        # walls, and what is off the board
+        blocked = torch.tensor([*(cell == "#" for cell in flat), True])
         self._next = Constant(torch.where(blocked[around], here, around))
         self._reward = Constant(
             torch.tensor([{"G": goal, "O": hole}.get(cell, cost) for cell in flat])
@@ -87,14 +82,11 @@ class GridWorld(FuncEnv):
 
     def step(self, state: State, action: Tensor, noise: Tensor) -> Step:
         del noise
-        cell = self._next.on(state.device)[state[..., 0], action]
+        device = state.device
+        cell = self._next.on(device)[state[..., 0], action]
         after = cell.unsqueeze(-1)
-        return Step(
-            after,
-            self.observe(after),
-            self._reward.on(cell.device)[cell],
-            self._over.on(cell.device)[cell],
-        )
+        reward, over = self._reward.on(device)[cell], self._over.on(device)[cell]
+        return Step(after, self.observe(after), reward, over)
 
     def draw(self, obs: Tensor) -> Array:
         letters = np.array(self.cells)

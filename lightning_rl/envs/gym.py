@@ -105,7 +105,7 @@ def rollout_env(spec: EnvSpec, render: bool = False) -> Env:
 
 
 def _task(spec: EnvSpec, render: bool) -> Env:
-    env = plain_env(spec, **({"render_mode": "rgb_array"} if render else {}))
+    env = plain_env(spec, render_mode="rgb_array") if render else plain_env(spec)
     if spec.action_space is not None and env.action_space != spec.action_space:
         now = f"its actions are {shown(env.action_space)} now, {shown(spec.action_space)} before"
         raise UserError(
@@ -126,9 +126,6 @@ def can_film(spec: EnvSpec) -> bool:
     """Whether the environment gives RGB pictures."""
     env = make_env(spec)
     env.close()
-    modes = env.metadata.get("render_modes", ()) if isinstance(env.metadata, dict) else ()
-    return (
-        isinstance(modes, list | tuple | set)
-        and "rgb_array" in modes
-        and takes_render_mode(spec.env)
-    )
+    modes = env.metadata.get("render_modes", ())
+    listed = isinstance(modes, list | tuple | set)
+    return listed and "rgb_array" in modes and takes_render_mode(spec.env)

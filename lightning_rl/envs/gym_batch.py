@@ -76,9 +76,10 @@ class _Apart(gymnasium.Wrapper[Any, Any, Any, Any]):
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         if self._exchanges:
             with self._own_states():
-                obs, reward, terminated, truncated, info = self.env.step(action)
+                outcome = self.env.step(action)
         else:
-            obs, reward, terminated, truncated, info = self.env.step(action)
+            outcome = self.env.step(action)
+        obs, reward, terminated, truncated, info = outcome
         return obs, reward, terminated, truncated, {key: info[key] for key in self.keys}
 
     @contextlib.contextmanager
@@ -143,9 +144,8 @@ class GymBatch(EnvBatch):
 
         def make() -> Env:
             if os.getpid() != here:
-                signal.signal(
-                    signal.SIGTERM, signal.SIG_DFL
-                )  # an inherited handler would survive being terminated
+                # an inherited handler would survive being terminated
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
                 leave_with_parent()
             return _Apart(repeater(rollout_env(spec), repeat), spec.gamename, info_keys, processes)
 
@@ -157,9 +157,7 @@ class GymBatch(EnvBatch):
         shape = self.envs.action_space.shape
         self._action = np.zeros(shape, dtype=self.envs.action_space.dtype)
         room = min(spec.horizon, _LOG_STEPS)
-        self._since = np.zeros(
-            (room, *shape), dtype=self.envs.action_space.dtype
-        )  # actions since the reset
+        self._since = np.zeros((room, *shape), dtype=self._action.dtype)  # actions since the reset
         self._length = np.zeros(len(seeds), dtype=np.int64)  # decisions since the reset
         self._still = np.zeros(len(seeds), dtype=bool)  # environments that are no longer played
         self.obs = torch.empty(0)

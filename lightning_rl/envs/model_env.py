@@ -22,12 +22,9 @@ class ModelEnv(FuncEnv):
     def __init__(self, model: WorldModel, params: Tensor, real: FuncEnv):
         """params: ``[1, D]``."""
         self.model, self.real, self._layers = model, real, model.layers(params)
-        self.obs_low, self.obs_high, self.action_size = (
-            real.obs_low,
-            real.obs_high,
-            real.action_size,
-        )
-        self.episodic, self.drawable, self.draw = real.episodic, real.drawable, real.draw  # type: ignore[method-assign]
+        self.obs_low, self.obs_high = real.obs_low, real.obs_high
+        self.action_size, self.episodic = real.action_size, real.episodic
+        self.drawable, self.draw = real.drawable, real.draw  # type: ignore[method-assign]
         self.reset_noise_size = real.reset_noise_size + model.encode_noise_size
         self.step_noise_size = 1 + model.noise_size
 

@@ -69,9 +69,8 @@ class OneStepNet(SyntheticNet):
         return torch.cat([super().init(generators), *units], dim=1)
 
     def evolved(self) -> Tensor:
-        return torch.cat(
-            [super().evolved(), torch.zeros(sum(self.units.values()), dtype=torch.bool)]
-        )
+        fixed = torch.zeros(sum(self.units.values()), dtype=torch.bool)
+        return torch.cat([super().evolved(), fixed])
 
     def split(self, params: Tensor) -> dict[str, Tensor]:
         """The block of each head and of each unit."""
@@ -96,9 +95,8 @@ class OneStepEnv(SyntheticEnv):
         super().__init__(*args, **kwargs)
         if self.net.latent_size:
             self.reset_noise_size = self.net.latent_size + 1 + self.real.reset_noise_size
-        self._center, self._unit = (
-            x.to(self.params.device) for x in units(self.real.obs_low, self.real.obs_high)
-        )
+        center, unit = units(self.real.obs_low, self.real.obs_high)
+        self._center, self._unit = center.to(self.params.device), unit.to(self.params.device)
 
     @torch.no_grad()
     def reset(self, noise: Tensor) -> State:
@@ -124,16 +122,10 @@ class OneStepEnv(SyntheticEnv):
             reward = (act * (2 * pay - act)).sum(-1)
         else:
             reward = (pay - pay.mean(-1, keepdim=True)).gather(-1, action.unsqueeze(-1)).squeeze(-1)
-        reward = (self.blocks["reward_scale"] * reward.reshape(len(self.params), -1)).reshape(
-            reward.shape
-        )
-        return Step(
-            state,
-            self.observe(state),
-            reward,
-            torch.ones_like(reward, dtype=torch.bool),
-            torch.zeros_like(reward),
-        )
+        rows = reward.reshape(len(self.params), -1)
+        reward = (self.blocks["reward_scale"] * rows).reshape(reward.shape)
+        over = torch.ones_like(reward, dtype=torch.bool)
+        return Step(state, self.observe(state), reward, over, torch.zeros_like(reward))
 
     @torch.no_grad()
     def meant(self, state: State) -> Tensor:
@@ -164,22 +156,17 @@ class OneStepEnv(SyntheticEnv):
         """
         env = self.with_params(self.params.clone(), self.real)
         if self.net.latent_size:
-            drawn, blocks = (
-                self._head("start", standard_normal(noise[..., : self.net.latent_size])),
-                env.blocks,
-            )
-            blocks["start_scale"].copy_(std / self._unit / drawn.std(1).clamp(min=_TINY))
-            blocks["start_shift"].copy_(
-                (mean - self._center) / self._unit - blocks["start_scale"] * drawn.mean(1)
-            )
+            drawn = self._head("start", standard_normal(noise[..., : self.net.latent_size]))
+            scale = std / self._unit / drawn.std(1).clamp(min=_TINY)
+            env.blocks["start_scale"].copy_(scale)
+            shift = (mean - self._center) / self._unit - scale * drawn.mean(1)
+            env.blocks["start_shift"].copy_(shift)
         pay = env._pay(env.reset(noise))
-        # for a uniform in [-1, 1], a has the variance 1/3 and a^2 that of 4/45
-        each = (
-            (4 / 3 * pay.square() + 4 / 45).sum(-1)
-            if self.continuous
-            else pay.var(-1, correction=0)
-        )
-        env.blocks["reward_scale"].copy_(
-            REWARD_STD / each.mean(1, keepdim=True).sqrt().clamp(min=_TINY)
-        )
+        if self.continuous:
+            # for a uniform in [-1, 1], a has the variance 1/3 and a^2 that of 4/45
+            variance = (4 / 3 * pay.square() + 4 / 45).sum(-1)
+        else:
+            variance = pay.var(-1, correction=0)
+        std_of_rewards = variance.mean(1, keepdim=True).sqrt().clamp(min=_TINY)
+        env.blocks["reward_scale"].copy_(REWARD_STD / std_of_rewards)
         return env.params

@@ -62,8 +62,6 @@ class PanFlute(FuncEnv):
         n = self.num_pipes
         note, outside = torch.zeros(n, n), torch.ones(n, n)
         for i, pipe in enumerate(obs.split(list(range(1, n + 1)))):
-            note[i, n - 1 - i :], outside[i, n - 1 - i :] = (
-                pipe,
-                0,
-            )  # so that the ends are in one column
+            note[i, n - 1 - i :] = pipe  # so that the ends are in one column
+            outside[i, n - 1 - i :] = 0
         return picture((note, BLUE), (outside, GREY))

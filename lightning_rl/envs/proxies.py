@@ -47,16 +47,13 @@ from lightning_rl.envs.batch import EnvBatch, FuncBatch
 from lightning_rl.envs.func_env import FuncEnv
 from lightning_rl.envs.gym import rollout_env
 from lightning_rl.envs.one_step import OneStepEnv, OneStepNet
-from lightning_rl.envs.reward_network import INFO_KEYS, RewardBatch, RewardEnv, RewardNet
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.envs.synthetic import DoneKind, StartStates, SyntheticEnv, SyntheticNet
-from lightning_rl.envs.synthetic_dataset import DatasetEnv, Pairs
-from lightning_rl.functional.reward_shaping import REWARD_FORMS
 from lightning_rl.gym import SHIPPED
 from lightning_rl.nets.members import ACTIVATIONS, ActivationName
 
 FORMAT = "lightning_rl proxy 1"
-_SHARED = {
+NETWORK_SETTINGS: Mapping[str, Rule] = {
     "gamename": text(NAME_BYTES),
     "hidden": list_of(count(1, WIDTH), LAYERS),
     "activation": word(*ACTIVATIONS),
@@ -135,7 +132,7 @@ class SyntheticProxy(Proxy):
 
     kind: ClassVar[str] = "SE"
     settings: ClassVar = {
-        **_SHARED,
+        **NETWORK_SETTINGS,
         "latent_size": count(0, WIDTH),
         "horizon": count(1),
         "cap_ends": FLAG,
@@ -166,128 +163,48 @@ class SyntheticProxy(Proxy):
         """The environments of params ``[N, D]``."""
         kind = OneStepEnv if self.done == "always" else SyntheticEnv
         return kind(
-            self.net, params, _start_task(self.spec), self.spec.one_hot, self.reencode, self.done
+            self.net, params, start_task(self.spec), self.spec.one_hot, self.reencode, self.done
         )
 
     def batch(
         self, params: Tensor, seeds: Sequence[int], gamma: float, repeat: int = 1
     ) -> EnvBatch:
         return FuncBatch(self.env(params), self.horizon, seeds, repeat)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RewardProxy(Proxy):
-    """The real task with a learned reward.
-
-    form: a name of ``REWARD_FORMS``. gamma: of the agents that it was evolved with, for potentials
-    in the Gymnasium form.
-    scale_states: whether networks read states in ``units`` of the task's bounds.
-    """
-
-    kind: ClassVar[str] = "RN"
-    settings: ClassVar = {
-        **_SHARED,
-        "form": word(*REWARD_FORMS),
-        "gamma": number(0.0, 1.0),
-        "scale_states": maybe(FLAG),
-    }
-    real_dynamics: ClassVar[bool] = True
-
-    hidden: tuple[int, ...]
-    activation: ActivationName
-    form: str
-    gamma: float
-    scale_states: bool = False
-
-    @property
-    def net(self) -> RewardNet:
-        if REWARD_FORMS[self.form].info and not self.info_keys:
-            raise UserError(
-                f"reward '{self.form}' needs the info of the task, but '{self.gamename}' gives "
-                "none; use a form "
-                f"without info, or one of: {', '.join(INFO_KEYS)}"
-            )
-        task = _start_task(self.spec) if self.scale_states else None
-        bounds = None if task is None else (task.obs_low, task.obs_high)
-        return RewardNet(
-            self.spec.obs_size, len(self.info_keys), self.form, self.hidden, self.activation, bounds
-        )
-
-    @property
-    def info_keys(self) -> tuple[str, ...]:
-        """What the network sees of the task's info."""
-        return INFO_KEYS.get(self.spec.family, ()) if REWARD_FORMS[self.form].info else ()
-
-    def batch(
-        self, params: Tensor, seeds: Sequence[int], gamma: float, repeat: int = 1
-    ) -> EnvBatch:
-        task = func_env(self.spec)
-        if task is not None:
-            return FuncBatch(
-                RewardEnv(self.net, params, task, gamma), self.spec.horizon, seeds, repeat
-            )
-        return RewardBatch(self.net, params, self.spec, seeds, gamma, repeat, self.info_keys)
-
-
-@dataclass(frozen=True, kw_only=True)
-class DatasetProxy(Proxy):
-    """A synthetic dataset of ``num_pairs`` state-action pairs; agents that do not clone it get
-    each as an episode of one step.
-    """
-
-    kind: ClassVar[str] = "SD"
-    settings: ClassVar = {"gamename": text(NAME_BYTES), "num_pairs": count(1, WIDTH)}
-    horizon: ClassVar[int] = 1
-    cap_ends: ClassVar[bool] = True
-
-    num_pairs: int
-
-    @property
-    def net(self) -> Pairs:
-        return Pairs(
-            self.num_pairs, self.spec.obs_size, self.spec.action_size, self.spec.continuous
-        )
-
-    def env(self, params: Tensor) -> DatasetEnv:
-        """The environments of params ``[N, D]``."""
-        return DatasetEnv(self.net, params)
-
-    def batch(
-        self, params: Tensor, seeds: Sequence[int], gamma: float, repeat: int = 1
-    ) -> EnvBatch:
-        return FuncBatch(self.env(params), self.horizon, seeds, repeat)
-
-
-PROXIES: dict[str, type[Proxy]] = {
-    kind.kind: kind for kind in (SyntheticProxy, RewardProxy, DatasetProxy)
-}
-"""Kinds of proxies by the name that files carry."""
 
 
 @functools.cache
-def _start_task(spec: EnvSpec) -> FuncEnv:
+def start_task(spec: EnvSpec) -> FuncEnv:
     """The task as a function, or at least its start states."""
     task = func_env(spec)
     if task is not None:
         return task
     env = rollout_env(spec)
-    starts = torch.stack(
-        [torch.as_tensor(np.asarray(env.reset(seed=k)[0], np.float32)) for k in range(_STARTS)]
-    )
+    starts = np.stack([env.reset(seed=k)[0] for k in range(_STARTS)]).astype(np.float32)
     env.close()
     box = cast(gymnasium.spaces.Box, env.observation_space)
-    return StartStates(
-        starts, spec.action_size, spec.continuous, tuple(box.low.tolist()), tuple(box.high.tolist())
-    )
+    low, high = tuple(box.low.tolist()), tuple(box.high.tolist())
+    return StartStates(torch.from_numpy(starts), spec.action_size, spec.continuous, low, high)
 
 
 def save_proxy(path: Path, proxy: Proxy, params: Tensor, about: Mapping[str, Any]) -> None:
     """Writes a proxy with params ``[D]``; about: plain data on how it was made."""
-    settings = {
-        key: list(v) if isinstance(v, tuple) else v for key, v in dataclasses.asdict(proxy).items()
+    settings = dataclasses.asdict(proxy)
+    content = {
+        "format": FORMAT,
+        "kind": proxy.kind,
+        "settings": {k: list(v) if isinstance(v, tuple) else v for k, v in settings.items()},
+        "params": params.detach().cpu().clone(),
+        "about": dict(about),
     }
-    values = {"params": params.detach().cpu().clone(), "about": dict(about)}
-    write_plain(path, {"format": FORMAT, "kind": proxy.kind, "settings": settings, **values})
+    write_plain(path, content)
+
+
+def kinds() -> dict[str, type[Proxy]]:
+    """The kinds of proxies by the name that files carry."""
+    from lightning_rl.envs.reward_network import RewardProxy  # which are built on this
+    from lightning_rl.envs.synthetic_dataset import DatasetProxy
+
+    return {kind.kind: kind for kind in (SyntheticProxy, RewardProxy, DatasetProxy)}
 
 
 def read_proxy(path: Path, gamename: str | None = None) -> tuple[Proxy, Tensor, dict[str, Any]]:
@@ -299,15 +216,14 @@ def read_proxy(path: Path, gamename: str | None = None) -> tuple[Proxy, Tensor, 
     )
     try:
         check(content, _FILE)
-        check({"kind": content["kind"]}, {"kind": word(*PROXIES)})
+        check({"kind": content["kind"]}, {"kind": word(*kinds())})
         known = {key: value for key, value in content["about"].items() if key in _ABOUT}
         check(known, _ABOUT, "about")
-        kind, params = PROXIES[content["kind"]], content["params"]
+        kind, params = kinds()[content["kind"]], content["params"]
         check(content["settings"], kind.settings, "settings")
-        given = content["settings"].items()
-        settings: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in given
-        }
+        settings: dict[str, Any] = dict(content["settings"])
+        if "hidden" in settings:
+            settings["hidden"] = tuple(settings["hidden"])
         proxy = kind(**settings)
         check_alike(params, torch.empty(proxy.net.size, device="meta"), "params")
         check_tensors(params, "params")

@@ -28,19 +28,12 @@ from lightning_rl.envs.alone import AloneOneStep, AlonePairs, AloneReward, Alone
 from lightning_rl.envs.gym import Env, SparseReturn
 from lightning_rl.envs.one_step import OneStepEnv
 from lightning_rl.envs.pictures import BLUE, picture
-from lightning_rl.envs.proxies import (
-    DatasetProxy,
-    Proxy,
-    RewardProxy,
-    SyntheticProxy,
-    proxy_path,
-    read_proxy,
-    shipped,
-)
+from lightning_rl.envs.proxies import Proxy, SyntheticProxy, proxy_path, read_proxy, shipped
+from lightning_rl.envs.reward_network import RewardProxy
 from lightning_rl.envs.spaces import checked_action, finite_box, flat_space, flattened, is_vector
 from lightning_rl.envs.spec import OwnHorizon, plain_env, takes_render_mode
 from lightning_rl.envs.synthetic import SyntheticEnv
-from lightning_rl.envs.synthetic_dataset import DatasetEnv
+from lightning_rl.envs.synthetic_dataset import DatasetEnv, DatasetProxy
 from lightning_rl.functional.scaling import units
 
 _ROWS = 8  # of a picture

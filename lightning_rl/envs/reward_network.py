@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, SupportsFloat
+from typing import Any, ClassVar, SupportsFloat
 
 import gymnasium
 import numpy as np
@@ -15,10 +15,14 @@ import torch
 from torch import Tensor
 
 from lightning_rl.core.constant import Constant
-from lightning_rl.envs.batch import BatchStep
+from lightning_rl.core.contents import FLAG, maybe, number, word
+from lightning_rl.core.errors import UserError
+from lightning_rl.envs.adapters import func_env
+from lightning_rl.envs.batch import BatchStep, EnvBatch, FuncBatch
 from lightning_rl.envs.func_env import FuncEnv, State, Step
 from lightning_rl.envs.gym import STEPS, Env
 from lightning_rl.envs.gym_batch import GymBatch
+from lightning_rl.envs.proxies import NETWORK_SETTINGS, Proxy, start_task
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.envs.wrapped_batch import WrappedBatch
 from lightning_rl.functional.reward_shaping import REWARD_FORMS, RewardForm, shaped_reward
@@ -73,9 +77,8 @@ class RewardNet:
 
     def evolved(self) -> Tensor:
         """Which columns evolve ``[D]``: weights and, but for weighted sums, biases."""
-        return (
-            self.net.columns("weight") if self.rule.linear else self.net.columns("weight", "bias")
-        )
+        names = ("weight",) if self.rule.linear else ("weight", "bias")
+        return self.net.columns(*names)
 
     @torch.no_grad()
     def reward(
@@ -92,9 +95,9 @@ class RewardNet:
         """
 
         def value(obs: Tensor, info: Tensor | None) -> Tensor:
-            seen = ([self._read(obs)] if self.rule.state else []) + (
-                [info] if self.rule.info and info is not None else []
-            )
+            seen = [self._read(obs)] if self.rule.state else []
+            if self.rule.info and info is not None:
+                seen.append(info)
             x = torch.cat(seen, dim=-1)
             return self.net(params, x.reshape(len(params), -1, x.shape[-1])).reshape(reward.shape)
 
@@ -160,11 +163,8 @@ class RecordedRepeat(gymnasium.Wrapper[Any, Any, Any, Any]):
         steps, total, length, over = np.zeros(self.shape, np.float32), 0.0, 0, False
         while length < len(steps) and not over:
             obs, reward, terminated, truncated, info = self.env.step(action)
-            steps[length] = [
-                float(reward),
-                *np.asarray(obs).ravel(),
-                *(info[key] for key in self.info_keys),
-            ]
+            values = [info[key] for key in self.info_keys]
+            steps[length] = [float(reward), *np.asarray(obs).ravel(), *values]
             total, length, over = total + float(reward), length + 1, terminated or truncated
         return obs, total, terminated, truncated, {"steps": steps, STEPS: length}
 
@@ -201,3 +201,56 @@ class RewardBatch(WrappedBatch):
     def keep(self, rows: Tensor) -> None:
         super().keep(rows)
         self.params = self.params[rows]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RewardProxy(Proxy):
+    """The real task with a learned reward.
+
+    form: a name of ``REWARD_FORMS``. gamma: of the agents that it was evolved with, for potentials
+    in the Gymnasium form.
+    scale_states: whether networks read states in ``units`` of the task's bounds.
+    """
+
+    kind: ClassVar[str] = "RN"
+    settings: ClassVar = {
+        **NETWORK_SETTINGS,
+        "form": word(*REWARD_FORMS),
+        "gamma": number(0.0, 1.0),
+        "scale_states": maybe(FLAG),
+    }
+    real_dynamics: ClassVar[bool] = True
+
+    hidden: tuple[int, ...]
+    activation: ActivationName
+    form: str
+    gamma: float
+    scale_states: bool = False
+
+    @property
+    def net(self) -> RewardNet:
+        if REWARD_FORMS[self.form].info and not self.info_keys:
+            raise UserError(
+                f"reward '{self.form}' needs the info of the task, but '{self.gamename}' gives "
+                "none; use a form "
+                f"without info, or one of: {', '.join(INFO_KEYS)}"
+            )
+        task = start_task(self.spec) if self.scale_states else None
+        bounds = None if task is None else (task.obs_low, task.obs_high)
+        return RewardNet(
+            self.spec.obs_size, len(self.info_keys), self.form, self.hidden, self.activation, bounds
+        )
+
+    @property
+    def info_keys(self) -> tuple[str, ...]:
+        """What the network sees of the task's info."""
+        return INFO_KEYS.get(self.spec.family, ()) if REWARD_FORMS[self.form].info else ()
+
+    def batch(
+        self, params: Tensor, seeds: Sequence[int], gamma: float, repeat: int = 1
+    ) -> EnvBatch:
+        task = func_env(self.spec)
+        if task is not None:
+            env = RewardEnv(self.net, params, task, gamma)
+            return FuncBatch(env, self.spec.horizon, seeds, repeat)
+        return RewardBatch(self.net, params, self.spec, seeds, gamma, repeat, self.info_keys)

@@ -100,10 +100,8 @@ def finite_box(low: Sequence[float], high: Sequence[float]) -> spaces.Box:
     Gymnasium recommends.
     """
     most = float(np.finfo(np.float32).max)
-    lower, upper = (
-        np.clip(np.array(bound, np.float64), -most, most).astype(np.float32)
-        for bound in (low, high)
-    )
+    lower = np.clip(np.array(low, np.float64), -most, most).astype(np.float32)
+    upper = np.clip(np.array(high, np.float64), -most, most).astype(np.float32)
     return spaces.Box(np.where(lower < upper, lower, upper - 1), upper, dtype=np.float32)
 
 
@@ -111,9 +109,7 @@ def flat_space(space: Space[Any]) -> spaces.Box:
     """The box of the flattened observations, single precision."""
     flat: Any = spaces.flatten_space(space)
     with np.errstate(over="ignore"):  # what single precision does not hold is unbounded
-        return spaces.Box(
-            flat.low.astype(np.float32), flat.high.astype(np.float32), dtype=np.float32
-        )
+        return spaces.Box(flat.low.astype(np.float32), flat.high.astype(np.float32))
 
 
 def flattened(space: Space[Any], obs: Any) -> Array:
@@ -139,11 +135,9 @@ def _inside(space: Space[Any], obs: Any) -> bool:
         return all(_inside(part, obs[name]) for name, part in space.spaces.items())
     if isinstance(space, spaces.Tuple):
         return len(obs) == len(space.spaces) and all(map(_inside, space.spaces, obs))
-    return (
-        is_numbers(np.asarray(obs), space.shape)
-        if isinstance(space, spaces.Box | spaces.MultiBinary)
-        else space.contains(obs)
-    )
+    if isinstance(space, spaces.Box | spaces.MultiBinary):
+        return is_numbers(np.asarray(obs), space.shape)
+    return space.contains(obs)
 
 
 def is_numbers(found: Array, shape: tuple[int, ...] | None) -> bool:
@@ -177,11 +171,7 @@ def acting_space(space: Space[Any]) -> Space[Any]:
     1].
     """
     if isinstance(space, spaces.Box):
-        return spaces.Box(
-            np.full(space.shape, -1, space.dtype),
-            np.full(space.shape, 1, space.dtype),
-            dtype=space.dtype,
-        )
+        return spaces.Box(-1, 1, space.shape, space.dtype)
     assert isinstance(space, spaces.Discrete)
     return spaces.Discrete(int(space.n))
 
@@ -209,11 +199,9 @@ class OwnAction:
         if not isinstance(self.space, spaces.Box):
             return action + int(self.space.start)  # type: ignore[attr-defined]
         own = self._in_units(action)
-        return (
-            own
-            if self._fits
-            else np.clip(own, self.space.low, self.space.high).astype(self.space.dtype)
-        )
+        if self._fits:
+            return own
+        return np.clip(own, self.space.low, self.space.high).astype(self.space.dtype)
 
     def _in_units(self, action: Array) -> Array:
         return self._scaled(np.clip(action, self._unit.low, self._unit.high))

@@ -228,10 +228,8 @@ def _read(gamename: str, game: Game, entry: GymSpec) -> EnvSpec:
         check_actions(entry.id, env.action_space)
         horizon = game.horizon or entry.max_episode_steps or _time_limit(env)
         one_hot = game.one_hot or isinstance(env.observation_space, gymnasium.spaces.Discrete)
-        sizes = (
-            gymnasium.spaces.flatdim(env.observation_space),
-            gymnasium.spaces.flatdim(env.action_space),
-        )
+        obs_size = gymnasium.spaces.flatdim(env.observation_space)
+        action_size = gymnasium.spaces.flatdim(env.action_space)
         continuous = isinstance(env.action_space, gymnasium.spaces.Box)
     finally:
         try:
@@ -250,7 +248,8 @@ def _read(gamename: str, game: Game, entry: GymSpec) -> EnvSpec:
     return EnvSpec(
         gamename,
         game.env,
-        *sizes,
+        obs_size,
+        action_size,
         continuous,
         horizon,
         game.max_return,

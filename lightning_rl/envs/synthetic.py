@@ -64,13 +64,8 @@ class SyntheticNet:
 
     def split(self, params: Tensor) -> dict[str, Tensor]:
         """The block of each head."""
-        return dict(
-            zip(
-                self.heads,
-                params.split([head.size for head in self.heads.values()], dim=1),
-                strict=True,
-            )
-        )
+        blocks = params.split([head.size for head in self.heads.values()], dim=1)
+        return dict(zip(self.heads, blocks, strict=True))
 
 
 class StartStates(FuncEnv):
@@ -147,24 +142,21 @@ class SyntheticEnv(FuncEnv):
         return self.real.observe(self.real.reset(noise))
 
     def observe(self, state: State) -> Tensor:
-        return (
-            F.one_hot(state.argmax(-1), state.shape[-1]).to(state.dtype) if self.one_hot else state
-        )
+        if not self.one_hot:
+            return state
+        return F.one_hot(state.argmax(-1), state.shape[-1]).to(state.dtype)
 
     @torch.no_grad()
     def step(self, state: State, action: Tensor, noise: Tensor) -> Step:
         del noise
-        act = (
-            action.clamp(-1, 1)
-            if self.continuous
-            else F.one_hot(action, self.action_size).to(state.dtype)
-        )
+        if self.continuous:
+            act = action.clamp(-1, 1)
+        else:
+            act = F.one_hot(action, self.action_size).to(state.dtype)
         x = torch.cat([act, self.observe(state) if self.reencode else state], dim=-1)
-        after, reward, done = (
-            self._head("state", x),
-            self._head("reward", x).squeeze(-1),
-            self._head("done", x).squeeze(-1),
-        )
+        after = self._head("state", x)
+        reward = self._head("reward", x).squeeze(-1)
+        done = self._head("done", x).squeeze(-1)
         if self.done == "classifier":
             done = done.sigmoid()
         return Step(after, self.observe(after), reward, done > 0.5, 1 - done)

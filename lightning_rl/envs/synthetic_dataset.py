@@ -7,11 +7,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
+from lightning_rl.core.contents import count, text
+from lightning_rl.core.limits import NAME_BYTES, WIDTH
+from lightning_rl.envs.batch import EnvBatch, FuncBatch
 from lightning_rl.envs.func_env import FuncEnv, State, Step
+from lightning_rl.envs.proxies import Proxy
 
 
 @dataclass(frozen=True)
@@ -43,15 +48,13 @@ class Pairs:
         """States ``[N, K, O]``, and actions ``[N, K]`` int64, or ``[N, K, A]`` within the box
         [-1, 1].
         """
-        count, size = len(params), self.num_pairs * self.obs_size
-        obs = params[:, :size].reshape(count, self.num_pairs, self.obs_size)
+        members, size = len(params), self.num_pairs * self.obs_size
+        obs = params[:, :size].reshape(members, self.num_pairs, self.obs_size)
         if self.continuous:
-            return obs, params[:, size:].reshape(count, self.num_pairs, self.action_size).clamp(
-                -1, 1
-            )
-        return obs, (torch.arange(self.num_pairs, device=params.device) % self.action_size).expand(
-            count, -1
-        )
+            action = params[:, size:].reshape(members, self.num_pairs, self.action_size)
+            return obs, action.clamp(-1, 1)
+        action = torch.arange(self.num_pairs, device=params.device) % self.action_size
+        return obs, action.expand(members, -1)
 
 
 class DatasetEnv(FuncEnv):
@@ -93,3 +96,32 @@ class DatasetEnv(FuncEnv):
 
     def to(self, device: torch.device) -> DatasetEnv:
         return DatasetEnv(self.pairs, self.params.to(device))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetProxy(Proxy):
+    """A synthetic dataset of ``num_pairs`` state-action pairs; agents that do not clone it get
+    each as an episode of one step.
+    """
+
+    kind: ClassVar[str] = "SD"
+    settings: ClassVar = {"gamename": text(NAME_BYTES), "num_pairs": count(1, WIDTH)}
+    horizon: ClassVar[int] = 1
+    cap_ends: ClassVar[bool] = True
+
+    num_pairs: int
+
+    @property
+    def net(self) -> Pairs:
+        return Pairs(
+            self.num_pairs, self.spec.obs_size, self.spec.action_size, self.spec.continuous
+        )
+
+    def env(self, params: Tensor) -> DatasetEnv:
+        """The environments of params ``[N, D]``."""
+        return DatasetEnv(self.net, params)
+
+    def batch(
+        self, params: Tensor, seeds: Sequence[int], gamma: float, repeat: int = 1
+    ) -> EnvBatch:
+        return FuncBatch(self.env(params), self.horizon, seeds, repeat)

@@ -20,9 +20,14 @@ from lightning_rl.core.workers import compute_for_small_networks, cores
 from lightning_rl.evolution.executors import Evaluate, Executor, SerialExecutor, shards, unshard
 from lightning_rl.evolution.strategies import Item, Proposal
 
-# a worker takes seconds to import torch; Ray ends one that has waited for a second for its next
-# task
-_KEEP_IDLE_MS = "60000"
+_SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # where several tasks fail of one mistake, one is reported
+    "RAY_IGNORE_UNHANDLED_ERRORS": "1",
+    # a worker takes seconds to import torch; Ray ends one that has waited for a second for a task
+    "RAY_idle_worker_killing_time_threshold_ms": "60000",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
 
 
 def join_cluster(address: str | None, packages: Sequence[Path] = ()) -> bool:
@@ -34,21 +39,17 @@ def join_cluster(address: str | None, packages: Sequence[Path] = ()) -> bool:
 
     UserError where no cluster answers.
     """
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault(
-        "RAY_IGNORE_UNHANDLED_ERRORS", "1"
-    )  # where several tasks fail of one mistake, one is reported
-    os.environ.setdefault("RAY_idle_worker_killing_time_threshold_ms", _KEEP_IDLE_MS)
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    for name, value in _SETTINGS.items():
+        os.environ.setdefault(name, value)
     import ray
 
     address = address or os.environ.get("RAY_ADDRESS") or None  # Ray itself reads it, too
     _check_address(address)
     if ray.is_initialized():
         return False
-    place: dict[str, Any] = (
-        {"address": "local", "num_cpus": cores()} if address is None else {"address": address}
-    )
+    place: dict[str, Any] = {"address": address}
+    if address is None:
+        place = {"address": "local", "num_cpus": cores()}
     sent = list(packages)
     if address is not None or not _installed():
         sent.append(Path(__file__).resolve().parent.parent)

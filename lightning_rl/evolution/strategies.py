@@ -87,10 +87,8 @@ class StrategyConfig:
                 f"{self.strategy} are {always} "
                 "mirrored; leave the key out, or use strategy=published or snes"
             )
-        for key, decay, adapted in (
-            ("noise_decay", self.noise_decay, "noise"),
-            ("step_decay", self.step_decay, "steps"),
-        ):
+        for key, adapted in (("noise_decay", "noise"), ("step_decay", "steps")):
+            decay = getattr(self, key)
             if decay != 1 and key not in kind.reads:
                 raise ValueError(
                     f"{key} {decay}: strategy {self.strategy} adapts its {adapted} itself; use 1.0"
@@ -162,16 +160,10 @@ class GaussianProposal(Proposal):
     def rows(self, items: Sequence[Item]) -> Tensor:
         mean, std = torch.from_numpy(self.mean), torch.from_numpy(self.std)
         members = sorted({item.member for item in items if item.sign})
-        noise = dict(
-            zip(
-                members,
-                es.standard_noise(self.run_seed, self.generation, members, len(mean)),
-                strict=True,
-            )
-        )
-        return torch.stack(
-            [mean + i.sign * std * noise[i.member] if i.sign else mean for i in items]
-        )
+        drawn = es.standard_noise(self.run_seed, self.generation, members, len(mean))
+        noise = dict(zip(members, drawn, strict=True))
+        rows = [mean + i.sign * std * noise[i.member] if i.sign else mean for i in items]
+        return torch.stack(rows)
 
 
 STRATEGIES: dict[str, type[Strategy]] = {}
@@ -264,10 +256,8 @@ class Strategy(nn.Module, ABC):
     def noise(self, generation: int) -> Tensor:
         """Standard normal ``[P, D]`` of the CPU, 0 where nothing evolves."""
         members = range(self.cfg.population)
-        return (
-            es.standard_noise(self.run_seed, generation, members, len(self.mean))
-            * self.evolved.cpu()
-        )
+        drawn = es.standard_noise(self.run_seed, generation, members, len(self.mean))
+        return drawn * self.evolved.cpu()
 
     def propose(self, generation: int) -> Proposal:
         """The candidates of a generation."""
@@ -291,9 +281,9 @@ class Strategy(nn.Module, ABC):
 
         @torch.no_grad()
         def shrink(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-            share = self.cfg.weight_decay * (
-                optimizer.param_groups[0]["lr"] if by_step_size else 1.0
-            )
+            share = self.cfg.weight_decay
+            if by_step_size:
+                share *= optimizer.param_groups[0]["lr"]
             self.mean.mul_(1 - share * self.evolved.to(self.mean.dtype))
 
         optimizer.register_step_pre_hook(shrink)

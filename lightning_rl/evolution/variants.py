@@ -130,23 +130,18 @@ class CMAES(Strategy, name="cmaes"):
 
     def propose(self, generation: int) -> Proposal:
         samples = self.mean.detach().cpu().repeat(self.cfg.population, 1)
-        samples[:, self.evolved.cpu()] = torch.from_numpy(
-            np.stack(self._samples(generation))
-        ).float()
+        drawn = torch.from_numpy(np.stack(self._samples(generation)))
+        samples[:, self.evolved.cpu()] = drawn.float()
         return SampledProposal(self.run_seed, generation, vector(self.mean), samples.numpy())
 
     def estimate(self, generation: int, candidates: Tensor, baseline: float) -> None:
-        samples = self._samples(generation)
-        self.search.tell(
-            [(x, -score) for x, score in zip(samples, candidates[0].tolist(), strict=True)]
-        )
-        self.set_extra_state(
-            self.get_extra_state()
-        )  # the library rounds what it saves: go on from that, as a resumed run would
+        scored = zip(self._samples(generation), candidates[0].tolist(), strict=True)
+        self.search.tell([(x, -score) for x, score in scored])
+        # the library rounds what it saves: go on from that, as a resumed run would
+        self.set_extra_state(self.get_extra_state())
+        mean = torch.from_numpy(self.search.mean).float().to(self.mean.device)
         self.mean.grad = torch.zeros_like(self.mean)
-        self.mean.grad[self.evolved] = self.mean[self.evolved] - torch.from_numpy(
-            self.search.mean
-        ).float().to(self.mean.device)
+        self.mean.grad[self.evolved] = self.mean[self.evolved] - mean
 
     def optimizer(self) -> torch.optim.Optimizer:
         return torch.optim.SGD([self.mean], lr=1.0)

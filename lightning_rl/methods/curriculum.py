@@ -37,11 +37,9 @@ class GrowingHorizon:
     def horizon(self, generation: int) -> int:
         """Steps after which the real test episodes of a generation are cut."""
         limit = self.loop.proxy.spec.horizon
-        return (
-            limit
-            if generation >= self.generations
-            else self.first + (limit - self.first) * generation // self.generations
-        )
+        if generation >= self.generations:
+            return limit
+        return self.first + (limit - self.first) * generation // self.generations
 
     def __call__(
         self, proposal: Proposal, items: Sequence[Item], device: str = "cpu"

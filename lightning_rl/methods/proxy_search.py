@@ -136,14 +136,13 @@ class SEConfig(AgentSearchConfig):
     reencode: bool
 
     def unread(self) -> dict[str, str]:
-        reason = (
-            f"stop_rule {self.stop_rule} judges no real episode; leave it out, or use "
-            "stop_rule=solved"
-        )
-        return {
-            **super().unread(),
-            **({"judge_episodes": reason} if self.stop_rule != "solved" else {}),
-        }
+        found = super().unread()
+        if self.stop_rule != "solved":
+            found["judge_episodes"] = (
+                f"stop_rule {self.stop_rule} judges no real episode; leave it out, or use "
+                "stop_rule=solved"
+            )
+        return found
 
     def loop(self, spec: EnvSpec) -> InnerLoop:
         if self.reencode and not spec.one_hot:
@@ -152,15 +151,13 @@ class SEConfig(AgentSearchConfig):
             )
         if not self.perfect_generations:
             return super().loop(spec)
-        from lightning_rl.methods.perfect_learners import (
-            PerfectFirst,
-        )  # which other searches do not need
+        from lightning_rl.methods.perfect_learners import PerfectFirst  # others do not need it
 
-        counts = {
-            "perfect_generations": self.perfect_generations,
-            "clone_generations": self.clone_generations,
-        }
-        return PerfectFirst(**{**vars(super().loop(spec)), **counts})
+        return PerfectFirst(
+            **vars(super().loop(spec)),
+            perfect_generations=self.perfect_generations,
+            clone_generations=self.clone_generations,
+        )
 
     @model_validator(mode="after")
     def _check_one_step(self) -> SEConfig:
@@ -201,18 +198,14 @@ class SEConfig(AgentSearchConfig):
             gamename=gamename,
             hidden=tuple(self.hidden),
             activation=self.activation,
-            horizon=env_spec(gamename).horizon
-            if self.proxy_horizon is None
-            else self.proxy_horizon,
+            horizon=self.proxy_horizon or env_spec(gamename).horizon,
             latent_size=self.latent_size,
             cap_ends=self.cap_ends,
             reencode=self.reencode,
         )
-        return (
-            dataclasses.replace(proxy, horizon=1, cap_ends=True, done="always")
-            if self.one_step
-            else proxy
-        )
+        if self.one_step:
+            return dataclasses.replace(proxy, horizon=1, cap_ends=True, done="always")
+        return proxy
 
 
 # What is trained on

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from pydantic.dataclasses import dataclass as config_dataclass
 
 from lightning_rl.core.schema import STRICT
-from lightning_rl.envs.proxies import RewardProxy
+from lightning_rl.envs.reward_network import RewardProxy
 from lightning_rl.functional.reward_shaping import REWARD_FORMS
 from lightning_rl.methods.inner_loop import OBJECTIVES, agent_configs
 from lightning_rl.methods.proxy_search import AgentSearchConfig, ProxySearch
@@ -19,11 +19,10 @@ from lightning_rl.methods.registry import register_method
 
 def _reward_name(value: Any) -> Any:
     """The name of a reward form that may be given by its number in the paper's code."""
-    return (
-        {form.code: name for name, form in REWARD_FORMS.items()}.get(value, str(value))
-        if type(value) is int
-        else value
-    )
+    if type(value) is not int:
+        return value
+    names = {form.code: name for name, form in REWARD_FORMS.items()}
+    return names.get(value, str(value))
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)

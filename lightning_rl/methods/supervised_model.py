@@ -227,15 +227,11 @@ class MBRL(ProxyMethod):
 
         def update(index: Tensor) -> Tensor:
             losses = self.losses(data.rows(index))
-            return self.descend(
-                0,
-                sum((losses[name] for name in self.learned), torch.zeros((), device=self.device)),
-                None,
-            )
+            loss = sum((losses[name] for name in self.learned), torch.zeros_like(losses["state"]))
+            return self.descend(0, loss, None)
 
-        self.fit(
-            "the model's loss", update, ((index,) for index in shuffled.split(self.cfg.batch_size))
-        )
+        minibatches = ((index,) for index in shuffled.split(self.cfg.batch_size))
+        self.fit("the model's loss", update, minibatches)
         with torch.no_grad():
             judged = self.losses(data.rows(held_out.nonzero().squeeze(1)))
         self.env_steps.fill_(len(data.reward))

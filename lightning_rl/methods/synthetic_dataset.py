@@ -27,8 +27,9 @@ from lightning_rl.agents.training import Results
 from lightning_rl.agents.variation import vary_agents
 from lightning_rl.core.limits import WIDTH
 from lightning_rl.core.schema import STRICT
-from lightning_rl.envs.proxies import DatasetProxy, Proxy
+from lightning_rl.envs.proxies import Proxy
 from lightning_rl.envs.spec import EnvSpec
+from lightning_rl.envs.synthetic_dataset import DatasetProxy
 from lightning_rl.methods.inner_loop import InnerLoop
 from lightning_rl.methods.proxy_search import ProxySearch, ProxySearchConfig
 from lightning_rl.methods.registry import register_method
@@ -79,18 +80,13 @@ class CloningLoop(InnerLoop):
         """
         assert isinstance(self.proxy, DatasetProxy)
         _, cfg = self.agents[number]
-        clones = Clones(
-            cfg, self.proxy.spec, seeds, vary_agents(cfg, seeds) if self.vary else None
-        ).to(params.device)
+        variation = vary_agents(cfg, seeds) if self.vary else None
+        clones = Clones(cfg, self.proxy.spec, seeds, variation).to(params.device)
         loss = clones.fit(*self.proxy.net.split(params))
-        updates, returns = clones.num_updates.cpu().clone(), -loss.unsqueeze(1).cpu()
         results = Results.empty(len(seeds), 1)
-        results.returns, results.scores, results.lengths, results.env_steps = (
-            returns,
-            returns,
-            updates.unsqueeze(1),
-            updates,
-        )
+        results.returns = results.scores = -loss.unsqueeze(1).cpu()
+        results.env_steps = clones.num_updates.cpu().clone()
+        results.lengths = results.env_steps.unsqueeze(1)
         results.episodes += 1
         return clones, results
 

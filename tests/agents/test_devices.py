@@ -25,8 +25,10 @@ from lightning_rl.envs.adapters import FUNC_ENVS, make_envs
 from lightning_rl.envs.buttongrid import ButtonGrid
 from lightning_rl.envs.panflute import PanFlute
 from lightning_rl.envs.procmaze import ProcMaze
-from lightning_rl.envs.proxies import DatasetProxy, RewardProxy, SyntheticProxy
+from lightning_rl.envs.proxies import SyntheticProxy
+from lightning_rl.envs.reward_network import RewardProxy
 from lightning_rl.envs.spec import env_spec
+from lightning_rl.envs.synthetic_dataset import DatasetProxy
 from lightning_rl.envs.wrapped_batch import CopiedBatch, copied
 from lightning_rl.functional.world_model import sums_by_product
 from lightning_rl.methods import registry

@@ -23,8 +23,9 @@ from lightning_rl.core.modules import allow
 from lightning_rl.envs.adapters import FUNC_ENVS, func_env, make_envs
 from lightning_rl.envs.cartpole import CartPole
 from lightning_rl.envs.gym import can_film, make_env, rollout_env
-from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy
+from lightning_rl.envs.proxies import SyntheticProxy
 from lightning_rl.envs.proxy_env import proxy_env
+from lightning_rl.envs.reward_network import RewardProxy
 from lightning_rl.envs.spec import DEFAULT_HORIZON, env_spec, solved_return
 from lightning_rl.methods.model_based import ModelBased
 

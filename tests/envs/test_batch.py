@@ -18,7 +18,7 @@ from lightning_rl.envs.adapters import FUNC_ENVS
 from lightning_rl.envs.batch import BatchStep, FuncBatch
 from lightning_rl.envs.func_env import FuncEnv, Step
 from lightning_rl.envs.gym_batch import GymBatch
-from lightning_rl.envs.proxies import RewardProxy
+from lightning_rl.envs.reward_network import RewardProxy
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.envs.wrapped_batch import CopiedBatch
 from lightning_rl.rollouts.player import Player

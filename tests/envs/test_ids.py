@@ -16,8 +16,9 @@ from gymnasium.utils.env_checker import check_env
 import lightning_rl.gym  # noqa: F401
 from lightning_rl.core.errors import UserError
 from lightning_rl.envs.func_env import FuncEnv
-from lightning_rl.envs.proxies import RewardProxy, proxy_path, read_proxy
+from lightning_rl.envs.proxies import proxy_path, read_proxy
 from lightning_rl.envs.proxy_env import load_proxy, proxy_env
+from lightning_rl.envs.reward_network import RewardProxy
 
 IDS = sorted(name for name in gymnasium.registry if name.startswith("lightning_rl/"))
 FIRST = [

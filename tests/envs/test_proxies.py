@@ -12,16 +12,11 @@ from gymnasium.utils.env_checker import check_env
 
 import lightning_rl
 from lightning_rl.core.errors import UserError
-from lightning_rl.envs.proxies import (
-    DatasetProxy,
-    RewardProxy,
-    SyntheticProxy,
-    read_proxy,
-    save_proxy,
-    shipped,
-)
+from lightning_rl.envs.proxies import SyntheticProxy, read_proxy, save_proxy, shipped
 from lightning_rl.envs.proxy_env import load_proxy, proxy_env
+from lightning_rl.envs.reward_network import RewardProxy
 from lightning_rl.envs.spec import env_spec, plain_env
+from lightning_rl.envs.synthetic_dataset import DatasetProxy
 from lightning_rl.lab.protocols.models import content_hash
 
 SE = SyntheticProxy(

@@ -7,8 +7,13 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.envs.adapters import FUNC_ENVS
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.gym_batch import GymBatch
-from lightning_rl.envs.proxies import RewardProxy
-from lightning_rl.envs.reward_network import INFO_KEYS, RewardBatch, RewardEnv, RewardNet
+from lightning_rl.envs.reward_network import (
+    INFO_KEYS,
+    RewardBatch,
+    RewardEnv,
+    RewardNet,
+    RewardProxy,
+)
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.functional.reward_shaping import REWARD_FORMS
 from lightning_rl.functional.scaling import units

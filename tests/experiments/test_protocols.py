@@ -16,7 +16,8 @@ from experiments.protocols.recording import Transitions
 from experiments.protocols.transitions import NAMES, answers, component_names, histogram
 from lightning_rl.cli import main
 from lightning_rl.envs.grids import cliff
-from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, read_proxy, save_proxy, shipped
+from lightning_rl.envs.proxies import SyntheticProxy, read_proxy, save_proxy, shipped
+from lightning_rl.envs.reward_network import RewardProxy
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.protocols.agents import AgentKind, Job, failed_last, make_kinds, train_stacks
 from lightning_rl.lab.protocols.models import Model, best_of_each, find_models, kind_of, real_task

@@ -14,7 +14,8 @@ from lightning_rl.core.gamenames import GAMES as NAMED
 from lightning_rl.core.gamenames import Game
 from lightning_rl.envs.adapters import make_envs
 from lightning_rl.envs.one_step import REWARD_STD
-from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy
+from lightning_rl.envs.proxies import SyntheticProxy
+from lightning_rl.envs.reward_network import RewardProxy
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.envs.wrapped_batch import FiniteActions
 from lightning_rl.evolution.callback import worst_for_failed

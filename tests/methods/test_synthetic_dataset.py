@@ -11,8 +11,8 @@ import lightning_rl
 from lightning_rl.agents.cloning import CloneConfig, Clones
 from lightning_rl.agents.variation import Variation, vary_agents
 from lightning_rl.cli import main
-from lightning_rl.envs.proxies import DatasetProxy, read_proxy, save_proxy
-from lightning_rl.envs.synthetic_dataset import DatasetEnv, Pairs
+from lightning_rl.envs.proxies import read_proxy, save_proxy
+from lightning_rl.envs.synthetic_dataset import DatasetEnv, DatasetProxy, Pairs
 from lightning_rl.functional.distributions import distribution_for
 from lightning_rl.methods.synthetic_dataset import SD, cloning_loop
 

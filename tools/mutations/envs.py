@@ -80,7 +80,7 @@ MUTATIONS = [
         ("((upper + lower) / 2).where", "((upper - lower) / 2).where"),
     ),
     *area(
-        "envs/proxies.py", "envs/test_proxies.py",
+        "envs/reward_network.py", "envs/test_proxies.py",
         ("if self.scale_states else None", "if False else None"),
     ),
     *area("lab/protocols/models.py", "envs/test_proxies.py", ('if key != "scale_states" or value', "")),
@@ -94,7 +94,7 @@ MUTATIONS = [
         ("act = action.clamp(-1, 1)", "act = action"),
         ("(2 * pay - act)", "(pay - act)"),
         ("(pay - pay.mean(-1, keepdim=True))", "pay"),
-        ('self.blocks["reward_scale"] * reward.reshape', "reward.reshape"),
+        ('self.blocks["reward_scale"] * rows', "rows"),
         ("4 / 3 * pay.square() + 4 / 45", "4 / 3 * pay.square() + 4 / 54"),
         ("pay.var(-1, correction=0)", "pay.var(-1)"),
         ("self.params.clone(), self.real", "self.params, self.real"),
@@ -102,9 +102,9 @@ MUTATIONS = [
         ("INWARD * self.meant(state) if", "self.meant(state) if"),
         ("output.clamp(-1, 1) if", "output if"),
         ("self._pay(state) if", "self.meant(state) if"),
-        ('- blocks["start_scale"] * drawn.mean(1)', ""),
+        ("- scale * drawn.mean(1)", ""),
         ("std / self._unit / drawn.std(1)", "std / drawn.std(1)"),
-        ('  torch.zeros_like(reward', '  torch.ones_like(reward'),
+        ('over, torch.zeros_like(reward)', 'over, torch.ones_like(reward)'),
         ("torch.zeros(sum(self.units.values()), dtype", "torch.ones(sum(self.units.values()), dtype"),
     ),
     *area(
@@ -132,10 +132,8 @@ MUTATIONS = [
     ),
     *area(
         "envs/synthetic_dataset.py", "methods/test_synthetic_dataset.py",
-        (('self.action_size).clamp(\n'
-'                -1, 1\n'
-'            )'), 'self.action_size)'),
-        ("(torch.arange(self.num_pairs, device=params.device) % self.action_size)", "torch.zeros(self.num_pairs, dtype=torch.int64)"),
+        ("action.clamp(-1, 1)\n        action =", "action\n        action ="),
+        ("torch.arange(self.num_pairs, device=params.device) % self.action_size", "torch.zeros(self.num_pairs, dtype=torch.int64)"),
         ("(noise[..., 0] * self.pairs.num_pairs).long()", "(noise[..., 0] * 0).long()"),
         ("taught).square().mean(-1)", "taught).square().sum(-1)"),
     ),
@@ -164,15 +162,10 @@ MUTATIONS = [
     ),
     *area(
         "envs/synthetic.py", "envs/test_synthetic.py envs/test_synthetic_actions.py",
-        (('"reward", x).squeeze(-1),\n'
-'            self._head("done"'), ('"done", x).squeeze(-1),\n'
-'            self._head("reward"')),
+        ('reward = self._head("reward", x)', 'reward = self._head("done", x)'),
+        ('done = self._head("done", x)', 'done = self._head("reward", x)'),
         ("self.observe(state) if self.reencode else state", "state"),
-        (('(\n'
-'            action.clamp(-1, 1)\n'
-'            if self.continuous\n'
-'            else F.one_hot(action, self.action_size).to(state.dtype)\n'
-'        '), 'action if self.continuous else F.one_hot(action, self.action_size).to(state.dtype'),
+        ("act = action.clamp(-1, 1)", "act = action"),
         ("self.with_params(self.params[rows], self.real)", "self.with_params(self.params[: len(rows)], self.real)"),
     ),
     *area(
@@ -190,9 +183,7 @@ MUTATIONS = [
     *area(
         "envs/one_step.py", "envs/test_synthetic.py",
         ("drawn.std(1).clamp(min=_TINY)", "drawn.std(1)"),
-        (('\n'
-'                (mean - self._center) / self._unit - blocks["start_scale"] * drawn.mean(1)\n'
-'            '), 'mean / self._unit - blocks["start_scale"] * drawn.mean(1)'),
+        ("(mean - self._center) / self._unit - scale", "mean / self._unit - scale"),
         ("self.obs_size if self.latent_size else 0", "self.obs_size"),
         ("(2 * pay - act)).sum(-1)", "(2 * pay - act)).mean(-1)"),
         ("+ 4 / 45).sum(-1)", "+ 4 / 45).mean(-1)"),

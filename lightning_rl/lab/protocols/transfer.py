@@ -12,7 +12,8 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from lightning_rl.envs.proxies import Proxy, RewardProxy
+from lightning_rl.envs.proxies import Proxy
+from lightning_rl.envs.reward_network import RewardProxy
 from lightning_rl.lab.protocols import agents
 from lightning_rl.lab.protocols.agents import AGENT_KEY, AgentKind, Job, jobs_on, train_stacks
 from lightning_rl.lab.protocols.models import real_task
