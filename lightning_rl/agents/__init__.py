@@ -1,3 +1,4 @@
-"""Learners: each object holds N members, trained in lock-step as stacked tensors. No Lightning
-here.
+"""Learners: each object holds N members, trained in lock-step as stacked tensors.
+
+No Lightning here.
 """

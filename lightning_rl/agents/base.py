@@ -43,8 +43,9 @@ class AgentConfig(MethodConfig):
     faithful: bool
 
     def unread(self) -> dict[str, str]:
-        """Keys of stop rules that are not chosen, and of kinds of curiosity (``icm_..``,
-        ``count_..``) that are off.
+        """Keys of stop rules that are not chosen, and of kinds of curiosity that are off.
+
+        Those of a kind begin with its name, ``icm_..`` or ``count_..``.
         """
         found = {}
         for key, rules in _STOP_RULES_OF_KEYS.items():
@@ -88,9 +89,10 @@ class NetConfig:
 
 
 class Transition(NamedTuple):
-    """obs ``[..., O]``, action ``[...]`` int64 or ``[..., A]``, reward ``[...]``, discount
-    ``[...]``, next_obs ``[..., O]``; the leading dimensions are ``[N]`` for one step of every
-    member, ``[N, B]`` for a batch.
+    """One step of every member, leading dimensions ``[N]``, or a batch, ``[N, B]``.
+
+    obs ``[..., O]``, action ``[...]`` int64 or ``[..., A]``, reward ``[...]``, discount ``[...]``,
+    next_obs ``[..., O]``.
     """
 
     obs: Tensor
@@ -101,16 +103,18 @@ class Transition(NamedTuple):
 
 
 class Actors(SeededMembers, ABC):
-    """``N`` policies that can be tested. distribution_class: reads the output of ``module``;
-    None: the best action is taken.
+    """``N`` policies that can be tested.
+
+    distribution_class: reads the output of ``module``; None: the best action is taken.
     """
 
     distribution_class: type[Distribution] | None = None
 
     @abstractmethod
     def greedy(self, obs: Tensor) -> Tensor:
-        """Actions for the environment without exploration, for obs ``[N, K, O]``: ``[N, K]`` or
-        ``[N, K, A]``.
+        """Actions for the environment without exploration, for obs ``[N, K, O]``.
+
+        ``[N, K]`` or ``[N, K, A]``.
         """
 
     @property
@@ -146,19 +150,22 @@ class Agent(Actors):
 
     @abstractmethod
     def act(self, obs: Tensor, episode: Tensor, step: int) -> Tensor:
-        """Exploring actions for obs ``[N, O]`` in each member's ``episode`` ``[N]`` (0, 1, ..),
-        as ``learn`` takes them.
+        """Exploring actions for obs ``[N, O]``, as ``learn`` takes them.
+
+        episode ``[N]``: the number of each member's, from 0.
         """
 
     @abstractmethod
     def learn(self, transition: Transition, over: Tensor, step: int, active: Tensor | None) -> None:
-        """Takes in one transition of every member; active members learn. over ``[N]``: the
-        episode ended here.
+        """Takes in one transition of every member; active members learn.
+
+        over ``[N]``: the episode ended here.
         """
 
     @abstractmethod
     def adopt(self, net: nn.Module) -> None:
-        """Every member starts from the weights of a network like those of ``module``;
+        """Every member starts from the weights of a network like those of ``module``.
+
         RuntimeError if they do not fit.
         """
 
@@ -181,8 +188,9 @@ class Agent(Actors):
 
 
 class RegisteredAgent(NamedTuple):
-    """config: the schema of its YAML. agent: a class of ``Agent``, which is made from (config,
-    spec, seeds, variation).
+    """config: the schema of its YAML.
+
+    agent: a class of ``Agent``, which is made from (config, spec, seeds, variation).
     """
 
     config: type[AgentConfig]
@@ -192,8 +200,9 @@ class RegisteredAgent(NamedTuple):
 def member_hyperparameters(
     cfg: Any, variation: Variation | None
 ) -> tuple[Any, tuple[int, ...], tuple[int, ...] | None]:
-    """Learning rate, one or one per member, the hidden layers that hold every member, and each
-    member's width if they vary.
+    """Learning rate, hidden layers of the stack, and the members' widths if they vary.
+
+    The learning rate is one for all, or one for each member; the layers hold every member.
     """
     if variation is None:
         return cfg.learning_rate, tuple(cfg.hidden), None

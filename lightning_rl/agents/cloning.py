@@ -1,5 +1,6 @@
-"""Behaviour cloning of whole stacks: member ``n`` learns the state-action pairs of dataset ``n``
-by maximum likelihood.
+"""Behaviour cloning of whole stacks by maximum likelihood.
+
+Member ``n`` learns the state-action pairs of dataset ``n``.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ class CloneConfig:
 
 
 class Clones(Actors):
-    """``N`` policies that imitate. Discrete actions have a softmax, continuous ones a Gaussian with
-    a learned deviation.
+    """``N`` policies that imitate.
+
+    Discrete actions have a softmax, continuous ones a Gaussian with a learned deviation.
 
     Args:
         cfg: of the networks and their training.
@@ -64,8 +66,9 @@ class Clones(Actors):
 
     @torch.no_grad()
     def update(self, obs: Tensor, action: Tensor) -> Tensor:
-        """One step down the mean negative log-likelihood ``[N]`` of actions ``[N, K]`` or ``[N,
-        K, A]`` for obs ``[N, K, O]``.
+        """One step down the mean negative log-likelihood; the losses ``[N]`` before it.
+
+        action ``[N, K]`` or ``[N, K, A]``, obs ``[N, K, O]``.
         """
         output, pullback = self.net.vjp(self.params, obs)
         log_prob, score = self.distribution_class(output.flatten(0, 1)).score(action.flatten(0, 1))

@@ -1,5 +1,6 @@
-"""Double DQN (van Hasselt et al. 2016, arXiv 1509.06461), plain or dueling (Wang et al. 2016, arXiv
-1511.06581).
+"""Double DQN, plain or dueling.
+
+Double DQN: van Hasselt et al. 2016, arXiv 1509.06461. Dueling: Wang et al. 2016, arXiv 1511.06581.
 
 Where we differ from the papers: the target network follows softly after every update, as in the
 earlier code of the synthetic-environments paper; squared error; no gradient clipping.
@@ -79,8 +80,9 @@ class DuelingDDQNConfig(DDQNConfig):
 
 
 class DDQN(OffPolicyAgent):
-    """``net`` maps observations to Q values ``[N, B, A]``; its parameters are ``params`` ``[N,
-    D]``.
+    """``net`` maps observations to Q values ``[N, B, A]``.
+
+    Its parameters are ``params`` ``[N, D]``.
     """
 
     actions = "discrete"
@@ -134,8 +136,9 @@ class DDQN(OffPolicyAgent):
         return torch.cat(losses)
 
     def _blocks(self) -> list[slice]:
-        """Members whose hidden layers fit the processor's cache together: elementwise work is
-        several times faster there.
+        """Members whose hidden layers fit the processor's cache together.
+
+        Elementwise work is several times faster there.
         """
         members = self.num_members
         if self.device.type != "cpu":
@@ -146,8 +149,9 @@ class DDQN(OffPolicyAgent):
 
     @torch.no_grad()
     def _gradient(self, rows: slice, batch: Transition, into: Tensor) -> Tensor:
-        """Losses of the members ``rows``; writes their gradients ``into``. By hand, as autograd
-        costs one member half of its time.
+        """Losses of the members ``rows``; writes their gradients ``into``.
+
+        By hand, as autograd costs one member half of its time.
         """
         obs, action, reward, discount, next_obs = (each[rows] for each in batch)
         params = self.params.data[rows]

@@ -1,5 +1,6 @@
-"""What model-based agents learn from, here replayed transitions (``environment_rollouts`` and
-``model_rollouts`` build on it), and what they train.
+"""What model-based agents learn from: here replayed transitions.
+
+``environment_rollouts`` and ``model_rollouts`` build on it.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
 
 
 class TrainedBlock(MemberModule):
-    """The parameters ``[N, D]`` of a network or a world model, and the Adam that trains them;
-    gradients are written by hand.
+    """The parameters ``[N, D]`` of a network or a world model, and the Adam that trains them.
+
+    Gradients are written by hand.
     """
 
     def __init__(
@@ -56,9 +58,10 @@ class TrainedBlock(MemberModule):
 
 
 class UpdateBatch(NamedTuple):
-    """Transitions ``[N, B]`` to learn from. q ``[N, B, A]``: values of their start states;
-    next_features ``[N, B, X]``: input of the value network for their next states; weight ``[N,
-    B]``: of each in the mean of the loss, None: 1.
+    """Transitions ``[N, B]`` to learn from.
+
+    q ``[N, B, A]``: values of their start states; next_features ``[N, B, X]``: input of the value
+    network for their next states; weight ``[N, B]``: of each in the mean of the loss, None: 1.
     """
 
     q: Tensor
@@ -70,8 +73,9 @@ class UpdateBatch(NamedTuple):
 
 
 class Replay(MemberModule):
-    """Real transitions, replayed; the sources that imagine build on it. Observations are bits: the
-    memory keeps a byte of each.
+    """Real transitions, replayed; the sources that imagine build on it.
+
+    Observations are bits: the memory keeps a byte of each.
 
     members: gives the noise of each member.
     """
@@ -96,8 +100,9 @@ class Replay(MemberModule):
     def stream(
         self, members: SeededMembers, purpose: str, shape: tuple[int, ...], kind: str
     ) -> MemberNoise:
-        """Noise for updates, drawn in blocks of at most ``NOISE_BLOCK`` updates and about 100,000
-        numbers per member.
+        """Noise for updates, drawn in blocks.
+
+        A block has at most ``NOISE_BLOCK`` updates and about 100,000 numbers per member.
         """
         numbers = max(torch.Size(shape).numel(), 1)
         block = min(NOISE_BLOCK, max(1, 100_000 // numbers))
@@ -112,8 +117,9 @@ class Replay(MemberModule):
         }
 
     def remember(self, state: Tensor, real: RealSteps) -> None:
-        """Keeps one real step of every member: from the environment's state ``[N, S]``, the rest
-        ``[N, ..]``.
+        """Keeps one real step of every member, ``[N, ..]``.
+
+        state ``[N, S]``: the environment's before it.
         """
         rest = torch.stack([real.action, real.continues.long()], dim=-1)
         row = torch.cat([real.obs.byte(), real.next_obs.byte(), rest.byte()], dim=-1)
@@ -144,8 +150,9 @@ class Replay(MemberModule):
         )
 
     def features(self, obs: Tensor, noise: Tensor | None) -> Tensor:
-        """What the value network reads for obs ``[N, K, O]``; noise ``[N, K, Z]``, None for the
-        mode.
+        """What the value network reads for obs ``[N, K, O]``.
+
+        Noise ``[N, K, Z]``, None for the mode.
         """
         return obs
 
@@ -154,19 +161,22 @@ class Replay(MemberModule):
         return None
 
     def fit(self, sample: Any, number: int) -> None:
-        """Writes the gradients of the source's own parameters (a world model's), for the result
-        of ``sample``; here none.
+        """Writes the gradients of the source's own parameters (a world model's); here none.
+
+        sample: the result of ``sample``.
         """
 
     def batch(self, values: RecordedPass, number: int, sample: Any) -> UpdateBatch:
-        """The transitions that update ``number`` learns from. values: the value network, whose
-        forward passes are recorded.
+        """The transitions that update ``number`` learns from.
+
+        values: the value network, whose forward passes are recorded.
         """
         return self.replayed(values(sample.obs), sample, sample.next_obs)
 
     def replayed(self, q: Tensor, real: RealSteps, next_features: Tensor) -> UpdateBatch:
-        """What to learn from real steps ``[N, B]``, whose observations have values q ``[N, B,
-        A]``.
+        """What to learn from real steps ``[N, B]``.
+
+        q ``[N, B, A]``: the values of their observations.
         """
         discount = self.cfg.gamma * real.continues
         return UpdateBatch(q, real.action, real.reward, discount, next_features, None)
@@ -174,8 +184,9 @@ class Replay(MemberModule):
     def imagined(
         self, q: Tensor, action: Tensor, reward: Tensor, continues: Tensor, next_features: Tensor
     ) -> UpdateBatch:
-        """The batch of roll-outs ``[N, L B, ..]``, step after step; with episodes, weighted by
-        the probability of each step.
+        """The batch of roll-outs ``[N, L B, ..]``, step after step.
+
+        With episodes, weighted by the probability of each step.
         """
         weight = None
         if self.env.episodic:

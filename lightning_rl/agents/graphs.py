@@ -1,5 +1,6 @@
-"""Updates recorded as CUDA graphs: one launch runs a whole update, in place of hundreds of small
-kernel launches.
+"""Updates recorded as CUDA graphs.
+
+One launch runs a whole update, in place of hundreds of small kernel launches.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from lightning_rl.core.seeding import MemberNoise
 
 
 def recorded(function: Callable[[], Any]) -> tuple[Callable[[], None], Any]:
-    """Records ``function`` as a CUDA graph: what replays it, and the tensors that hold its
-    result after each replay.
+    """Records ``function`` as a CUDA graph.
+
+    Gives what replays it, and the tensors that hold its result after each replay.
     """
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
@@ -38,8 +40,9 @@ def places_of(members: SeededMembers) -> list[Tensor]:
 
 
 class Graphed:
-    """``function(number, *inputs)``; on a GPU recorded at its second call and replayed from then
-    on.
+    """``function(number, *inputs)``.
+
+    On a GPU recorded at its second call and replayed from then on.
 
     A replay repeats the same operations on the same memory addresses. So the function must not
     branch on values of tensors; its noise comes from ``streams``, which copy each step's to a fixed

@@ -1,5 +1,6 @@
-"""Intrinsic curiosity (Pathak et al. 2017, arXiv 1705.05363): the error of a forward model of
-learned features is the reward.
+"""Intrinsic curiosity (Pathak et al. 2017, arXiv 1705.05363).
+
+The error of a forward model of learned features is the reward.
 
 As in the code of the synthetic-environments paper, gradients reach the encoder through both sides
 of the forward error. Unlike there, the inverse loss of tasks with two actions is a cross-entropy of
@@ -67,8 +68,9 @@ class ICM(MemberModule):
 
     @torch.enable_grad()
     def learn(self, batch: Transition, weight: Tensor, active: Tensor | None) -> Tensor:
-        """The bonus ``[N, B]`` for a batch, before one step of learning on it; weight ``[N, B]``
-        averages over the batch.
+        """The bonus ``[N, B]`` for a batch, before one step of learning on it.
+
+        Weight ``[N, B]`` averages over the batch.
         """
         inverse, error = self._predict(self.params, batch)
         beta = self.cfg.icm_beta

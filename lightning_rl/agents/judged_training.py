@@ -1,5 +1,6 @@
-"""Training that is judged by more than training returns, e.g. by tests on the real environment
-after each episode.
+"""Training that is judged by more than training returns.
+
+For example by tests on the real environment after each episode.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ member stops are wasted.
 
 
 class Waiting(NamedTuple):
-    """Episodes that ended together: their members and numbers ``[M]``, and the members' rows
-    after them.
+    """Episodes that ended together.
+
+    Their members and numbers ``[M]``, and the members' rows after them.
     """
 
     members: Tensor
@@ -63,8 +65,9 @@ class JudgedTraining(MemberTraining):
             self._members_end()
 
     def _find_scores(self) -> None:
-        """Scores the waiting episodes; a member whose stop rule held after one of them is
-        restored to its state then.
+        """Scores the waiting episodes.
+
+        A member whose stop rule held after one of them is restored to its state then.
         """
         waiting, self._waiting = self._waiting, []
         members = torch.cat([each.members for each in waiting])
@@ -87,8 +90,9 @@ class JudgedTraining(MemberTraining):
         self._go_back(members[stops], episode[stops] + 1, rows)
 
     def _go_back(self, members: Tensor, episodes: Tensor, rows: dict[str, Tensor]) -> None:
-        """Ends the training of these members after so many ``episodes``, with the state ``rows``
-        that they had then.
+        """Ends the training of these members after so many ``episodes``.
+
+        rows: the state that they had then.
         """
         results = self.results
         places = torch.searchsorted(self.members, members)
@@ -103,8 +107,9 @@ class JudgedTraining(MemberTraining):
 
 
 def mean_test_return(make_envs: Callable[[Sequence[int]], EnvBatch], episodes: int) -> Score:
-    """The mean return of ``episodes`` greedy test episodes in environments made for ``M *
-    episodes`` seeds.
+    """The mean return of ``episodes`` greedy test episodes.
+
+    make_envs: gives the environments for ``M * episodes`` seeds.
     """
 
     def score(agent: Agent, seeds: Sequence[int]) -> tuple[Tensor, Tensor]:

@@ -68,8 +68,9 @@ def _tanh(x: Any) -> Any:
 
 @njit(inline="always")
 def _product(weight: Any, x: Any, row: Any, o: Any) -> None:
-    """``row [B] = weight[:, o] x`` for weight ``[I, O]`` and x ``[I, B]``: the last input first,
-    the others four at a time.
+    """``row [B] = weight[:, o] x`` for weight ``[I, O]`` and x ``[I, B]``.
+
+    The last input first, the others four at a time.
     """
     size, batch = len(x) - 1, len(row)
     a, xa = weight[size, o], x[size]
@@ -117,8 +118,9 @@ def _forward(params: Any, sizes: Any, out: Any, slope: Any) -> None:
 def _backward(
     params: Any, sizes: Any, out: Any, grad: Any, other: Any, into: Any, slope: Any
 ) -> None:
-    """Writes the gradient ``into`` ``[D]``; grad: on entry that to the outputs, in its first
-    rows. grad, other: overwritten.
+    """Writes the gradient ``into`` ``[D]``; grad: on entry that to the outputs, in its first rows.
+
+    grad, other: overwritten.
     """
     column, first, batch = len(params), len(out) - sizes[-1], grad.shape[1]
     for number in range(len(sizes) - 2, -1, -1):
@@ -152,8 +154,9 @@ def _gradient(
     work: Any,
     into: Any,
 ) -> None:
-    """Writes one member's gradient ``into`` ``[D]`` for the rows ``drawn`` ``[B]`` of
-    ``MemberReplay``'s ``memory``.
+    """Writes one member's gradient ``into`` ``[D]``.
+
+    drawn ``[B]``: the rows of ``MemberReplay``'s ``memory`` to learn from.
     """
     online, after, judge, grad, other = work
     obs, actions = sizes[0] - 1, sizes[-1] - 1
@@ -235,8 +238,9 @@ def _double_q_steps(
 
 
 def learn(agent: DDQN, noise: Tensor, active: Tensor | None) -> None:
-    """What ``agent`` learns from the batch that ``noise`` ``[N, B]`` draws: one step of the
-    active members and their targets.
+    """What ``agent`` learns from the batch that ``noise`` ``[N, B]`` draws.
+
+    One step of the active members and their targets.
     """
     net, state, group, ring = (
         cast(MemberMLP, agent.net),

@@ -168,21 +168,24 @@ class ModelBasedDQN(SeededMembers):
 
     @torch.no_grad()
     def values(self, obs: Tensor, noise: Tensor | None) -> Tensor:
-        """Q values ``[N, K, A]`` of obs ``[N, K, O]``; noise ``[N, K, Z]`` for the latent, None
-        for its mode.
+        """Q values ``[N, K, A]`` of obs ``[N, K, O]``.
+
+        Noise ``[N, K, Z]`` for the latent, None for its mode.
         """
         return self.net.forward(self.online.layers, self.source.features(obs, noise))[0]
 
     def act(self, obs: Tensor, step: int) -> Tensor:
-        """Actions ``[N]`` of probability ``softmax(Q / temperature)`` for obs ``[N, O]`` at
-        environment step ``step``.
+        """Actions ``[N]`` of probability ``softmax(Q / temperature)`` for obs ``[N, O]``.
+
+        step: the number of the environment step.
         """
         q = self.values(obs.unsqueeze(1), self.source.acting_noise(step)).squeeze(1)
         return boltzmann(q, self.cfg.temperature, self._explore.at(step))
 
     def learn(self, step: int, optimizers: Sequence[Any]) -> None:
-        """The updates that go with environment step ``step``, if it is time to learn, by the
-        agent's ``optimizers``.
+        """The updates that go with environment step ``step``, if it is time to learn.
+
+        optimizers: the agent's, as they are or as Lightning wraps them.
         """
         cfg = self.cfg
         if step < cfg.learning_starts:
@@ -206,8 +209,9 @@ class ModelBasedDQN(SeededMembers):
         self._summed += 1
 
     def _draw(self, number: int) -> Any:
-        """What update ``number`` learns from; also writes the gradients of what the source
-        itself learns from it.
+        """What update ``number`` learns from.
+
+        Also writes the gradients of what the source itself learns from it.
         """
         sample = self.source.sample(number)
         self.source.fit(sample, number)

@@ -15,15 +15,17 @@ LearningRate = float | Sequence[float] | Tensor
 
 
 def learners_only(x: Tensor, active: Tensor) -> Tensor:
-    """``x`` ``[N, D]`` with zeros for inactive members: times a weight of 0, an infinite number
-    would still be nan.
+    """``x`` ``[N, D]`` with zeros for inactive members.
+
+    Times a weight of 0, an infinite number would still be nan.
     """
     return x.masked_fill(~active.unsqueeze(1), 0)
 
 
 class MemberAdam(LeanStep):
-    """Adam (Kingma & Ba 2015, algorithm 1) over a block ``[N, D]``: one elementwise step is ``N``
-    independent Adams.
+    """Adam (Kingma & Ba 2015, algorithm 1) over a block ``[N, D]``.
+
+    One elementwise step is ``N`` independent Adams.
 
     State of the parameter: ``step`` ``[N]`` int64, as each member counts its own steps, ``exp_avg``
     and ``exp_avg_sq`` ``[N, D]``. If all members step, with equal counts and one learning rate,
@@ -120,8 +122,9 @@ class MemberAdam(LeanStep):
         return loss
 
     def _equal(self, count: Tensor) -> bool:
-        """Whether all members have taken equally many steps; looked at again only when it may
-        have changed.
+        """Whether all members have taken equally many steps.
+
+        Looked at again only when it may have changed.
         """
         if self._in_step[0] is not count:
             self._in_step = (count, bool((count == count[:1]).all()))
@@ -179,15 +182,17 @@ class MemberAdam(LeanStep):
         )
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """As any optimizer's, and with the counts on the block's device: torch and Lightning
-        leave what is called ``step``.
+        """As any optimizer's, and with the counts on the block's device.
+
+        Torch and Lightning leave what is called ``step`` where it is.
         """
         super().load_state_dict(state_dict)
         self.to(self.params.device)
 
     def to(self, device: torch.device) -> None:
-        """Goes on where its block has been moved: learning rates of members, and moments that
-        are there already.
+        """Goes on where its block has been moved.
+
+        Moves learning rates of members, and moments that are there already.
         """
         for values in (self.param_groups[0], *self.state.values()):
             for name, value in values.items():

@@ -1,5 +1,6 @@
-"""PPO with a clipped objective (Schulman et al. 2017, arXiv 1707.06347), for discrete and
-continuous actions.
+"""PPO with a clipped objective (Schulman et al. 2017, arXiv 1707.06347).
+
+For discrete and continuous actions.
 
 Two recipes in one. ``standardise: advantages`` is the common one: generalised advantages, time
 limits bootstrap, minibatches. ``standardise: returns`` is that of the synthetic-environments paper:
@@ -41,8 +42,9 @@ from lightning_rl.nets.members import MemberMLP
 
 
 class FreeGaussian(Gaussian):
-    """A ``Gaussian`` whose standard deviation is not clamped: here it is a learned parameter,
-    not an output of the network.
+    """A ``Gaussian`` whose standard deviation is not clamped.
+
+    Here it is a learned parameter, not an output of the network.
     """
 
     LOG_STD_RANGE = (-math.inf, math.inf)
@@ -94,8 +96,9 @@ def _check_sizes(cfg: PPOConfig) -> None:
 
 
 class MeanAndStd(nn.Module):
-    """A network of means beside log standard deviations that are the same everywhere: ``[..., 2
-    A]``, for ``FreeGaussian``.
+    """A network of means beside log standard deviations that are the same everywhere.
+
+    Gives ``[..., 2 A]``, for ``FreeGaussian``.
     """
 
     def __init__(self, mean: nn.Module, log_std: Tensor):
@@ -108,8 +111,9 @@ class MeanAndStd(nn.Module):
 
 
 class PPO(Agent):
-    """``actor`` maps observations to logits or, continuous, to means before the tanh; ``critic`` to
-    one value.
+    """``actor`` maps observations to logits or, continuous, to means before the tanh.
+
+    ``critic`` to one value.
 
     One block holds actor, critic and the logarithm of the standard deviations (the earlier code
     learned these directly). The roll-out of ``rollout_steps`` decisions of each member is in
@@ -215,8 +219,9 @@ class PPO(Agent):
 
     @torch.no_grad()
     def targets(self, reward: Tensor) -> tuple[Tensor, Tensor | None]:
-        """The critic's targets ``[N, T]``, and the advantages; None where these are target minus
-        value at each step.
+        """The critic's targets ``[N, T]``, and the advantages.
+
+        None where these are target minus value at each step.
         """
         if self.cfg.standardise == "returns":
             return standardised(discounted_returns(reward, self.cfg.gamma, self.over)), None
@@ -273,8 +278,9 @@ class PPO(Agent):
 
 
 def standardised(x: Tensor, eps: float = 1e-5) -> Tensor:
-    """``(x - mean) / (sd + eps)`` over the last dimension ``[..., T]``, with the sample standard
-    deviation (T - 1).
+    """``(x - mean) / (sd + eps)`` over the last dimension ``[..., T]``.
+
+    sd is the sample standard deviation (T - 1).
     """
     return (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + eps)
 

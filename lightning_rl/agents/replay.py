@@ -40,8 +40,9 @@ class MemberReplay(MemberRing):
         self.add({"rows": torch.cat([step.obs, action, reward, discount, step.next_obs], dim=-1)})
 
     def batch(self, noise: Tensor) -> Transition:
-        """A batch drawn uniformly with replacement for uniform noise ``[N, B]`` in [0, 1),
-        double precision.
+        """A batch drawn uniformly with replacement.
+
+        noise ``[N, B]``: uniform in [0, 1), double precision.
         """
         return self.transitions(self.sample(noise)["rows"])
 
@@ -72,8 +73,9 @@ class OffPolicyConfig(AgentConfig, NetConfig):
 
 
 def batch_weights(sizes: Sequence[int]) -> Tensor:
-    """``[N, max(sizes)]``: 1 / sizes[n] for the first sizes[n] rows of member n's batch, 0 for
-    the padding.
+    """Weights ``[N, max(sizes)]`` of a batch of ``sizes[n]`` rows for member ``n``.
+
+    1 / sizes[n] for these rows, 0 for the padding.
     """
     size = torch.tensor(sizes).unsqueeze(1)
     inside = torch.arange(max(sizes)) < size
@@ -81,8 +83,9 @@ def batch_weights(sizes: Sequence[int]) -> Tensor:
 
 
 def anything_follows(discount: Tensor) -> bool:
-    """Whether some discount is not 0, so that next values are needed: none is where all episodes
-    have one step.
+    """Whether some discount is not 0, so that next values are needed.
+
+    None is where all episodes have one step.
 
     Always True on a GPU: waiting for the answer costs more than the next values.
     """
@@ -99,8 +102,9 @@ def track(target: Tensor, params: Tensor, tau: float, active: Tensor | None) -> 
 
 
 class OffPolicyAgent(Agent):
-    """Stores every transition and learns from a batch ``[N, B]`` of stored ones; ``weight`` ``[N,
-    B]``: 1 / B, 0 for padding.
+    """Stores every transition and learns from a batch ``[N, B]`` of stored ones.
+
+    ``weight`` ``[N, B]``: 1 / B, 0 for padding.
 
     vectors: actions are stored as vectors, not as indices.
     """
@@ -141,8 +145,9 @@ class OffPolicyAgent(Agent):
 
     @abstractmethod
     def update(self, batch: Transition, active: Tensor | None, step: int) -> Tensor:
-        """One step on a batch ``[N, B]``, the ``step``-th of the training; the losses ``[N]``
-        before it.
+        """One step on a batch ``[N, B]``, the ``step``-th of the training.
+
+        The losses ``[N]`` before it.
         """
 
     def memory(self) -> MemberReplay:

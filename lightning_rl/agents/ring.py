@@ -11,8 +11,9 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Column:
-    """``size`` numbers of type ``dtype`` in each row. Bits and small integers take a byte or two
-    instead of four.
+    """``size`` numbers of type ``dtype`` in each row.
+
+    Bits and small integers take a byte or two instead of four.
     """
 
     size: int
@@ -49,8 +50,9 @@ class MemberRing:
             self.count.fill_(self._written)
 
     def sample(self, noise: Tensor) -> dict[str, Tensor]:
-        """Rows ``[N, B, size]`` drawn with replacement, for uniform noise ``[N, B]`` in double
-        precision.
+        """Rows ``[N, B, size]`` drawn with replacement.
+
+        noise ``[N, B]``: uniform in [0, 1), double precision.
         """
         index = (noise * self.count).long() + self.first.unsqueeze(1)
         return {
@@ -73,8 +75,9 @@ class MemberRing:
         self.data = {name: data.to(device) for name, data in self.data.items()}
 
     def snapshot(self) -> dict[str, Tensor]:
-        """What has been written, ``[N, len, size]`` of each column, and how many rows were ever
-        ``written [N]``.
+        """What has been written, ``[N, len, size]`` of each column.
+
+        ``written`` ``[N]``: how many rows ever were.
         """
         rows = self._written_rows()
         written = {name: data[rows] for name, data in self.data.items()}

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 
 class MemberModule(nn.Module):
-    """``N`` members in one module: row ``n`` of each parameter and buffer ``[N, ...]`` is of
-    member ``n``.
+    """``N`` members in one module.
+
+    Row ``n`` of each parameter and buffer ``[N, ...]`` is of member ``n``.
 
     So a selection of rows is a smaller stack. Non-persistent buffers are among the rows as well.
     """
@@ -37,8 +38,9 @@ class MemberModule(nn.Module):
         return len(next(self.parameters()))
 
     def optimizers(self) -> list[MemberAdam]:
-        """The optimizers of the members: each ``MemberAdam`` among the attributes, then those of
-        the modules within.
+        """The optimizers of the members.
+
+        Each ``MemberAdam`` among the attributes, then those of the modules within.
         """
         found = [value for value in vars(self).values() if isinstance(value, MemberAdam)]
         for child in self.children():
@@ -84,8 +86,9 @@ class MemberModule(nn.Module):
 
 
 class SeededMembers(MemberModule):
-    """Members with noise streams and maybe a memory, which move to a device with them; member
-    ``n`` depends on ``seeds[n]``.
+    """Members with noise streams and maybe a memory, which move to a device with them.
+
+    Member ``n`` depends on ``seeds[n]``.
     """
 
     def __init__(self, seeds: Sequence[int]):

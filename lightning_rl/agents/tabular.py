@@ -32,8 +32,9 @@ class TabularConfig(EpsilonGreedyConfig):
 
 
 class QLearning(Agent):
-    """A table ``[N, O, A]`` for one-hot observations, zero at the start; learns from every step
-    as it comes.
+    """A table ``[N, O, A]`` for one-hot observations, zero at the start.
+
+    Learns from every step as it comes.
     """
 
     count: Tensor
@@ -98,8 +99,9 @@ class QLearning(Agent):
         self.table[place] = torch.where(learns, old + self.cfg.learning_rate * (target - old), old)
 
     def target(self, reward: Tensor, discount: Tensor, next_q: Tensor, step: int) -> Tensor:
-        """The update target ``[N]`` of the step's action: here with the highest of the next
-        values ``[N, A]``.
+        """The update target ``[N]`` of the step's action.
+
+        Here with the highest of the next values ``[N, A]``.
         """
         return q_learning_target(reward, discount, next_q)
 
@@ -119,8 +121,9 @@ class QLearning(Agent):
 
 
 class Sarsa(QLearning):
-    """SARSA as in the earlier code: the target's next action is drawn anew, epsilon-greedily; it
-    is not the one then taken.
+    """SARSA as in the earlier code: the target's next action is drawn anew, epsilon-greedily.
+
+    It is not the one then taken.
     """
 
     def target(self, reward: Tensor, discount: Tensor, next_q: Tensor, step: int) -> Tensor:

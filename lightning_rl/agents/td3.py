@@ -1,5 +1,6 @@
-"""TD3 (Fujimoto et al. 2018, arXiv 1802.09477), and its form for discrete actions with
-Gumbel-softmax samples.
+"""TD3 (Fujimoto et al. 2018, arXiv 1802.09477), and its form for discrete actions.
+
+That form has Gumbel-softmax samples.
 
 Actions are in units where the box is [-1, 1], and so are both noises. The earlier code gives the
 noise on target actions in the task's units: where a task's box is wider (Pendulum: 2), that noise
@@ -72,8 +73,9 @@ class TD3DiscreteConfig(TD3Config):
 
 
 def saturation(outputs: Tensor) -> Tensor:
-    """Mean square ``[...]`` of how far ``outputs`` ``[..., A]`` are outside of [-1.5, 1.5], where
-    the tanh is nearly flat.
+    """Mean square ``[...]`` of how far ``outputs`` ``[..., A]`` are outside of [-1.5, 1.5].
+
+    There the tanh is nearly flat.
 
     A policy that an untrained critic has driven there gets almost no gradient and keeps its action
     at the edge for good.
@@ -82,8 +84,9 @@ def saturation(outputs: Tensor) -> Tensor:
 
 
 class TD3(OffPolicyAgent):
-    """``actor`` maps observations to ``A`` numbers; ``critic`` is two networks from observation
-    and action to one.
+    """``actor`` maps observations to ``A`` numbers.
+
+    ``critic`` is two networks from observation and action to one.
     """
 
     actions: ClassVar[Literal["discrete", "continuous", "any"]] = "continuous"
@@ -114,8 +117,9 @@ class TD3(OffPolicyAgent):
         self._smooth = self.noise("smoothing", (batch, size), "normal", self.batch_sizes)
 
     def extended(self, actor_params: Tensor) -> Tensor:
-        """``actor_params`` with further columns that the policy has besides its network; here
-        none.
+        """``actor_params`` with further columns that the policy has besides its network.
+
+        Here none.
         """
         return actor_params
 
@@ -124,8 +128,9 @@ class TD3(OffPolicyAgent):
         return self.actor(params[:, : self.actor.size], obs)
 
     def to_actions(self, outputs: Tensor, params: Tensor, purpose: str, step: int) -> Tensor:
-        """Actions ``[N, B, A]`` with a gradient. A policy that samples takes the noise of
-        ``purpose`` and ``step``.
+        """Actions ``[N, B, A]`` with a gradient.
+
+        A policy that samples takes the noise of ``purpose`` and ``step``.
         """
         return outputs.tanh()
 
@@ -154,8 +159,9 @@ class TD3(OffPolicyAgent):
 
     @torch.enable_grad()
     def update(self, batch: Transition, active: Tensor | None, step: int) -> Tensor:
-        """One step of the critics; every ``policy_delay`` steps also of the actor and the
-        targets. The critics' losses.
+        """One step of the critics; every ``policy_delay`` steps also of the actor and the targets.
+
+        The critics' losses.
         """
         target = self.target(batch, step)
         q = self.critic(self.critic_params, batch.obs, batch.action)
@@ -197,8 +203,9 @@ class TD3(OffPolicyAgent):
 
 
 class DiscreteTD3(TD3):
-    """The actor's logits become one-hot-like actions ``[..., A]`` by Gumbel-softmax; the
-    environment gets the arg-max.
+    """The actor's logits become one-hot-like actions ``[..., A]`` by Gumbel-softmax.
+
+    The environment gets the arg-max.
 
     temperature: ``fixed``; ``learnable``, a parameter of the actor (kept at 0.05 or above, which
     the earlier code did not); or ``annealed`` from temperature_init to a twentieth of it over 2,000

@@ -11,8 +11,9 @@ from lightning_rl.envs.batch import EnvBatch
 
 @torch.no_grad()
 def evaluate_agents(agent: Actors, envs: EnvBatch, episodes: int) -> tuple[Tensor, Tensor]:
-    """Returns and lengths ``[N, K]`` of ``episodes`` = K test episodes per member, without
-    exploration.
+    """Returns and lengths ``[N, K]`` of ``episodes`` = K test episodes per member.
+
+    Without exploration.
 
     envs: ``N * K`` environments, member by member.
     """

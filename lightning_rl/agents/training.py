@@ -45,8 +45,10 @@ def solved(
 def plateaued(
     returns: Tensor, count: Tensor, window: int, tolerance: float, learning_starts: int
 ) -> Tensor:
-    """Whether the mean R of the last ``window`` returns differs from the mean R' of those before by
-    less than ``tolerance * |R'|``, judged from the episode after ``learning_starts + window`` on.
+    """Whether the mean R of the last ``window`` returns is about the mean R' of those before.
+
+    About: it differs by less than ``tolerance * |R'|``, judged from the episode after
+    ``learning_starts + window`` on.
 
     R' averages fewer values while there are fewer. returns and count as in ``solved``.
     """
@@ -58,8 +60,9 @@ def plateaued(
 
 
 def stop_rule(cfg: AgentConfig, name: str, solved_return: float | None) -> StopRule | None:
-    """The rule of that name, ``none``, ``plateau`` or ``solved``, as the config has it; None
-    where nothing is solved.
+    """The rule of that name, ``none``, ``plateau`` or ``solved``, as the config has it.
+
+    None where nothing is solved.
     """
     window = cfg.early_out_num
     if name == "plateau":
@@ -114,8 +117,9 @@ _OF_EPISODES = ("obs", "_episode", "_return", "_length")
 
 
 class MemberTraining:
-    """Trains the members of ``agent`` in ``envs`` until each has played ``max_episodes`` or its
-    stop rule holds.
+    """Trains the members of ``agent`` in ``envs``.
+
+    Until each has played ``max_episodes`` or its stop rule holds.
 
     Members that are done leave the stack, so that they cost nothing; between two calls of ``run``
     the agent holds all members. Parameters and moments are in the agent's ``state_dict``;
@@ -186,8 +190,9 @@ class MemberTraining:
         )
 
     def to(self, device: torch.device) -> MemberTraining:
-        """Goes on where the agent has been moved; Lightning asks for it at each epoch, as for
-        any batch.
+        """Goes on where the agent has been moved.
+
+        Lightning asks for it at each epoch, as for any batch.
         """
         if device != self.obs.device:
             self.envs = self.envs.to(device)
@@ -220,8 +225,9 @@ class MemberTraining:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Goes on from a snapshot, with the environments as they were at the start; the agent's
-        own state is restored apart.
+        """Goes on from a snapshot, with the environments as they were at the start.
+
+        The agent's own state is restored apart.
         """
         self._check(state)
         device = self.agent.device
@@ -279,8 +285,9 @@ class MemberTraining:
             self._everyone = None
 
     def train_until(self, env_steps: int, repeat: int) -> None:
-        """Trains each member until it is done or has taken ``env_steps``; a decision takes at
-        most ``repeat`` of them.
+        """Trains each member until it is done or has taken ``env_steps``.
+
+        A decision takes at most ``repeat`` of them.
         """
         while not self.done:
             most = int(self.env_steps[self.members].max())
@@ -330,8 +337,9 @@ class MemberTraining:
         self._members_end()
 
     def _judge(self, over: Tensor, members: Tensor, episode: Tensor) -> None:
-        """Scores the ``episode`` ``[M]`` that these members have just ended, and says whose
-        training ends.
+        """Scores an episode of each of these members, and says whose training ends.
+
+        episode ``[M]``: the number of the one that they have just ended.
         """
         results = self.results
         results.scores[members, episode] = results.returns[members, episode]
@@ -339,8 +347,9 @@ class MemberTraining:
             results.stopped[members] = self._holds(members, episode, self.stop)
 
     def _settle(self) -> None:
-        """Called at the end of ``run``: decides about members whose stop rule is still to be
-        judged; here there are none.
+        """Called at the end of ``run``: judges what still waits to be judged.
+
+        Here nothing does.
         """
 
     def _holds(self, members: Tensor, episode: Tensor, stop: StopRule) -> Tensor:
@@ -368,8 +377,9 @@ class MemberTraining:
             everyone[name][self.members.to(value.device)] = value
 
     def _without(self, gone: Tensor) -> Tensor:
-        """Takes members ``gone`` ``[N]`` out of loop and environments; the rows of those that
-        stay, where the agent is.
+        """Takes members ``gone`` ``[N]`` out of loop and environments.
+
+        The rows of those that stay, where the agent is.
         """
         rows = (~gone).nonzero().squeeze(1)
         self.members = self.members[rows]

@@ -39,8 +39,9 @@ class Variation:
     def stacks(
         self, ends: int, passes: int | None, one_width: bool, device: str
     ) -> list[list[int]]:
-        """Which members train in one stack so that all take the least time: a stack is padded to
-        its widest and largest batch.
+        """Which members train in one stack so that all take the least time.
+
+        A stack is padded to its widest and largest batch.
 
         Args:
             ends: numbers that enter and leave a network.
@@ -70,8 +71,9 @@ class Variation:
 def cheapest_runs(
     sizes: Sequence[tuple[int, int]], depth: int, ends: int, step: int
 ) -> list[range]:
-    """Cuts ``sizes``, (width, samples per step) of each member, into runs that cost the least
-    together.
+    """Cuts ``sizes`` into runs that cost the least together.
+
+    A size is (width, samples per step) of a member.
 
     A run costs ``step``, and for each of its members the products of one with the largest width and
     the most samples.
@@ -94,8 +96,9 @@ def cheapest_runs(
 
 
 def check_variable(cfg: Any) -> None:
-    """UserError for an agent's config that ``vary`` cannot draw around: all hidden layers get
-    one width, and tables have none.
+    """UserError for an agent's config that ``vary`` cannot draw around.
+
+    All hidden layers get one width, and tables have none.
     """
     if not hasattr(cfg, "hidden"):
         raise UserError(
@@ -112,8 +115,9 @@ def check_variable(cfg: Any) -> None:
 
 
 def vary_agents(cfg: Any, seeds: Sequence[int]) -> Variation:
-    """Hyper-parameters around those of an agent's config that passes ``check_variable``, drawn for
-    each seed.
+    """Hyper-parameters around those of an agent's config, drawn for each seed.
+
+    The config passes ``check_variable``.
 
     PPO does not use its batch size: its minibatches are its config's, as they divide a roll-out.
     """

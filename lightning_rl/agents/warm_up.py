@@ -1,5 +1,6 @@
-"""Dyna with warm-up: values learn from replayed steps until the world model's loss on new ones
-has settled.
+"""Dyna with warm-up.
+
+Values learn from replayed steps until the world model's loss on new ones has settled.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ SETTLED = 0.1
 
 
 class WarmUp(MemberModule):
-    """Decides for each member when imagination starts; until then it learns from as many replayed
-    steps as it would imagine.
+    """Decides for each member when imagination starts.
+
+    Until then it learns from as many replayed steps as it would imagine.
 
     The held-out loss is that of each new real step before the model is trained on it. Once its mean
     over ``cfg.warm_up`` environment steps is less than a tenth below the mean over those before,
@@ -55,8 +57,9 @@ class WarmUp(MemberModule):
         return bool(self.settled.all())
 
     def watch(self, source: ModelRollouts, new: RealSteps, number: int) -> None:
-        """Takes in the loss of the newest step ``[N]`` before update ``number``, if it is the
-        first since that step.
+        """Takes in the loss of the newest step ``[N]`` before update ``number``.
+
+        Only if it is the first update since that step.
         """
         step, repeated = divmod(number, self.cfg.updates_per_step)
         if repeated or self.over:
@@ -77,8 +80,9 @@ class WarmUp(MemberModule):
     def batch(
         self, source: ModelRollouts, values: RecordedPass, number: int, sample: RealSteps
     ) -> UpdateBatch:
-        """The batch of update ``number``: replayed steps while no member imagines; then both
-        kinds, one of them of weight 0.
+        """The batch of update ``number``: replayed steps while no member imagines.
+
+        Then both kinds, one of them of weight 0.
         """
         real = source.real_steps(self._replay.at(number))
         now, after = self._codes.at(number).unbind(1)

@@ -1,3 +1,4 @@
-"""Mathematics: functions on arrays and tensors, without modules or configs; what is random takes
-its generator, or a seed.
+"""Mathematics: functions on arrays and tensors, without modules or configs.
+
+What is random takes its generator, or a seed.
 """

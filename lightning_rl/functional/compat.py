@@ -1,5 +1,6 @@
-"""Errors of the papers' own code, kept to repeat published numbers: each replaces the right
-function.
+"""Errors of the papers' own code, kept to repeat published numbers.
+
+Each replaces the right function.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from torch import Tensor
 
 
 def swapped_model_input(act: Tensor, obs: Tensor) -> Tensor:
-    """``[state, action]`` ``[..., O + A]``, on which the supervised baseline of arXiv 2202.02790
-    was trained.
+    """``[state, action]`` ``[..., O + A]``, in this order.
+
+    The supervised baseline of arXiv 2202.02790 was trained on it.
 
     It was then used with ``[action, state]``.
     """
@@ -18,8 +20,9 @@ def swapped_model_input(act: Tensor, obs: Tensor) -> Tensor:
 
 
 def dueling_q_over_batch(value: Tensor, advantage: Tensor) -> Tensor:
-    """``value_learning.dueling_q`` with the mean over samples ``[..., B, A]`` and actions together,
-    as in the synthetic-environments paper's code.
+    """``value_learning.dueling_q`` with the mean over samples and actions together.
+
+    As in the synthetic-environments paper's code, for ``[..., B, A]``.
 
     Q values of a batch then depend on each other; one sample ``[A]`` is a batch of its own. In a
     stack of members whose batches are of several sizes they also depend on the samples of weight 0

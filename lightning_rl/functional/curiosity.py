@@ -11,8 +11,9 @@ def count_bonus(count: Tensor, beta: float) -> Tensor:
 
 
 def inverse_loss(prediction: Tensor, action: Tensor) -> Tensor:
-    """How badly the action is predicted from the features before and after it (Pathak et al. 2017,
-    arXiv 1705.05363), ``[N, B]``.
+    """How badly the action is predicted from the features before and after it, ``[N, B]``.
+
+    Pathak et al. 2017, arXiv 1705.05363.
 
     Cross-entropy of logits ``[N, B, A]`` for discrete action ``[N, B]``; mean squared error for
     ``[N, B, A]``.

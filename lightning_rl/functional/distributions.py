@@ -41,21 +41,24 @@ class Distribution(ABC):
     @classmethod
     @abstractmethod
     def max_entropy(cls, action_size: int) -> float:
-        """The highest entropy (nats) that the distribution can have for ``A`` actions or action
-        dimensions.
+        """The highest entropy (nats) that the distribution can have.
+
+        action_size: ``A`` actions or action dimensions.
         """
 
     @staticmethod
     def executed(action: Tensor) -> Tensor:
-        """The actions that the environment executes for sampled ones: continuous actions are
-        clipped to the box.
+        """The actions that the environment executes for sampled ones.
+
+        Continuous actions are clipped to the box.
         """
         return action
 
     @staticmethod
     def guided(output: Tensor, usual: Tensor, guidance: Tensor) -> Tensor:
-        """Network outputs ``[..., output_size]`` pushed away from the ``usual`` ones: ``output +
-        guidance * (output - usual)``.
+        """Network outputs ``[..., output_size]`` pushed away from the ``usual`` ones.
+
+        ``output + guidance * (output - usual)``.
 
         The classifier-free guidance of Ho and Salimans (2022, arXiv 2207.12598): of logits,
         ``p(a|c)^(1+w) / p(a|usual)^w``.
@@ -72,8 +75,9 @@ class Distribution(ABC):
         """Log-probability (density) ``[...]`` of ``action``."""
 
     def score(self, action: Tensor) -> tuple[Tensor, Tensor]:
-        """``log_prob`` ``[...]`` of ``action``, and its gradient ``[..., output_size]`` to the
-        output.
+        """``log_prob`` ``[...]`` of ``action``, and its gradient to the output.
+
+        That is ``[..., output_size]``.
         """
         with torch.enable_grad():
             output = self.output.detach().requires_grad_()
@@ -87,8 +91,9 @@ class Distribution(ABC):
 
 
 class Categorical(Distribution):
-    """Discrete actions ``[...]`` int64; the output are logits ``[..., A]``. Sampling is the
-    Gumbel-max trick.
+    """Discrete actions ``[...]`` int64; the output are logits ``[..., A]``.
+
+    Sampling is the Gumbel-max trick.
     """
 
     @staticmethod
@@ -157,8 +162,9 @@ class Gaussian(Distribution):
 
     @staticmethod
     def guided(output: Tensor, usual: Tensor, guidance: Tensor) -> Tensor:
-        """Pushes the mean, before it is squashed into the box; the standard deviation is that of
-        the command.
+        """Pushes the mean, before it is squashed into the box.
+
+        The standard deviation is that of the command.
 
         For normal distributions of equal standard deviation, without the squashing, this is
         ``p(a|c)^(1+w) / p(a|usual)^w``.

@@ -1,5 +1,6 @@
-"""How sure a number is over few runs: 95 % intervals that hold what they promise from three runs
-on.
+"""How sure a number is over few runs.
+
+95 % intervals that hold what they promise from three runs on.
 
 A percentile bootstrap of three to five runs, which is common, covers the true mean in 75 to 83 % of
 all cases. Student's interval covers it in 95 % for normal scores, in 93 % and more for mildly
@@ -29,8 +30,9 @@ def mean_interval(values: npt.ArrayLike) -> Interval:
 
 
 def prediction_interval(values: npt.ArrayLike, confidence: float) -> tuple[Floats, Floats]:
-    """Where a further run would be, beside ``values [n]`` of the same distribution, by Student's
-    t; (low, high).
+    """Where a further run would be, beside ``values [n]`` of the same distribution, by Student's t.
+
+    (low, high).
     """
     array = np.asarray(values, dtype=np.float64)
     half = student_quantile(len(array) - 1, confidence) * np.sqrt(
@@ -40,8 +42,9 @@ def prediction_interval(values: npt.ArrayLike, confidence: float) -> tuple[Float
 
 
 def difference_interval(a: npt.ArrayLike, b: npt.ArrayLike) -> Interval:
-    """Mean of ``a [n]`` less mean of ``b [m]``, with Welch's interval: the two may spread
-    differently.
+    """Mean of ``a [n]`` less mean of ``b [m]``, with Welch's interval.
+
+    The two may spread differently.
     """
     gap, error, freedom = _welch(a, b)
     half = student_quantile(freedom) * error if error else 0.0
@@ -49,8 +52,9 @@ def difference_interval(a: npt.ArrayLike, b: npt.ArrayLike) -> Interval:
 
 
 def difference_chance(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
-    """How likely means as far apart as of ``a [n]`` and ``b [m]`` are where the true ones are
-    equal: Welch's test, two-sided.
+    """How likely means so far apart are where the true ones are equal.
+
+    Of ``a [n]`` and ``b [m]``: Welch's test, two-sided.
 
     Below 0.05 where ``difference_interval`` leaves out 0; nan of single runs.
     """
@@ -63,8 +67,9 @@ def difference_chance(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
 
 
 def discoveries(chances: npt.ArrayLike, rate: float = 1 - CONFIDENCE) -> npt.NDArray[np.bool_]:
-    """Which of many differences to call real, so that a share of ``rate`` of those is expected to
-    be none: ``[K]``.
+    """Which of many differences to call real: ``[K]``.
+
+    So that a share of ``rate`` of those is expected to be none.
 
     Benjamini and Hochberg (1995): of K chances in ascending order the first k, where the k-th is
     the last that is at most rate k / K. It holds for tests that are independent or positively
@@ -77,8 +82,9 @@ def discoveries(chances: npt.ArrayLike, rate: float = 1 - CONFIDENCE) -> npt.NDA
 
 
 def _welch(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Floats, float, float]:
-    """Difference of means, its standard error, and degrees of freedom, 0 where a single run
-    leaves none.
+    """Difference of means, its standard error, and degrees of freedom.
+
+    0 where a single run leaves none.
     """
     x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     errors = np.array([_squared_error(x), _squared_error(y)])
@@ -89,8 +95,9 @@ def _welch(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Floats, float, float]:
 
 
 def share_interval(successes: npt.ArrayLike) -> Interval:
-    """Share of runs over ``successes [n, ...]`` of 0 and 1, with the exact interval of Clopper
-    and Pearson (1934).
+    """Share of runs over ``successes [n, ...]`` of 0 and 1, with its exact interval.
+
+    Clopper and Pearson (1934).
     """
     from scipy import special  # which training does without
 
@@ -103,8 +110,9 @@ def share_interval(successes: npt.ArrayLike) -> Interval:
 
 
 def improvement_interval(a: npt.ArrayLike, b: npt.ArrayLike) -> Interval:
-    """Probability that a run of ``a [n]`` is above one of ``b [m]``, with the interval of Newcombe
-    (2006, method 5).
+    """Probability that a run of ``a [n]`` is above one of ``b [m]``, with its interval.
+
+    Newcombe (2006, method 5).
 
     It holds those probabilities P for which the one that was found lies within Student's quantile
     of P's standard error (Newcombe has the normal quantile, too narrow below five runs). It is wide
@@ -121,16 +129,18 @@ def improvement_interval(a: npt.ArrayLike, b: npt.ArrayLike) -> Interval:
 
 
 def probability_of_improvement(a: npt.ArrayLike, b: npt.ArrayLike) -> Floats:
-    """Share of the pairs of runs (one of ``a [n]``, one of ``b [m]``) in which ``a`` is higher;
-    a tie counts one half.
+    """Share of the pairs of runs (one of ``a [n]``, one of ``b [m]``) in which ``a`` is higher.
+
+    A tie counts one half.
     """
     left, right = np.asarray(a)[:, None], np.asarray(b)
     return np.asarray(((left > right) + 0.5 * (left == right)).mean())
 
 
 def mean_of_intervals(intervals: list[Interval]) -> Interval:
-    """Mean of independent values with an interval from theirs: squared distances to their ends
-    add up (Zou and Donner 2008).
+    """Mean of independent values with an interval from theirs.
+
+    Squared distances to their ends add up (Zou and Donner 2008).
     """
     value, low, high = (np.array(part) for part in zip(*intervals, strict=True))
     count, mean = len(value), value.mean()
@@ -139,8 +149,9 @@ def mean_of_intervals(intervals: list[Interval]) -> Interval:
 
 
 def above(scores: npt.ArrayLike, thresholds: npt.ArrayLike) -> Floats:
-    """``[n, K]``: 1 where score n is above threshold k. Its mean over runs is the performance
-    profile (arXiv 2108.13264).
+    """``[n, K]``: 1 where score n is above threshold k.
+
+    Its mean over runs is the performance profile (arXiv 2108.13264).
     """
     return np.asarray(np.asarray(scores)[:, None] > np.asarray(thresholds), dtype=np.float64)
 

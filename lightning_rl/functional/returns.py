@@ -54,8 +54,9 @@ def discounted_returns(reward: Tensor, gamma: float, last: Tensor) -> Tensor:
 
 
 def check_same_shape(**tensors: Tensor) -> None:
-    """ValueError that names the shapes unless all are equal, so that ``[B, 1]`` is never
-    broadcast against ``[B]``.
+    """ValueError that names the shapes unless all are equal.
+
+    So ``[B, 1]`` is never broadcast against ``[B]``.
     """
     shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     if len(set(shapes.values())) > 1:

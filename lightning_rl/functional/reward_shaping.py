@@ -1,5 +1,6 @@
-"""Learned rewards by name. ``phi`` is the network's value of the state before, ``next_phi`` of
-the one after; all ``[...]``.
+"""Learned rewards by name.
+
+``phi`` is the network's value of the state before, ``next_phi`` of the one after; all ``[...]``.
 """
 
 from __future__ import annotations
@@ -49,8 +50,9 @@ curious by itself.
 
 
 def potential_shaping(phi: Number, next_phi: Number, gamma: float) -> Number:
-    """``gamma phi(s') - phi(s)`` (Ng, Harada & Russell 1999): its discounted sum is ``gamma^T
-    phi(s_T) - phi(s_0)``.
+    """``gamma phi(s') - phi(s)`` (Ng, Harada & Russell 1999).
+
+    Its discounted sum is ``gamma^T phi(s_T) - phi(s_0)``.
 
     As in the code of arXiv 2202.02790, phi is not 0 at the end of an episode.
     """
@@ -66,8 +68,9 @@ def shaped_reward(
     info: Any,
     gamma: float,
 ) -> Number:
-    """The reward of a step ``[...]``. Both phi(s) and phi(s') of a potential see this step's info,
-    as in the paper's code.
+    """The reward of a step ``[...]``.
+
+    Both phi(s) and phi(s') of a potential see this step's info, as in the paper's code.
 
     value: ``(obs [..., O], info [..., I] or None) -> value [...]``.
     """

@@ -13,8 +13,9 @@ _UNBOUNDED = 1e6
 
 
 def units(low: Sequence[float], high: Sequence[float]) -> tuple[Tensor, Tensor]:
-    """The middle and the half-width ``[O]`` of a box, 0 and 1 where it has no bounds: ``(obs -
-    middle) / half-width``.
+    """The middle and the half-width ``[O]`` of a box, 0 and 1 where it has no bounds.
+
+    For ``(obs - middle) / half-width``.
     """
     lower, upper = torch.tensor(low), torch.tensor(high)
     bounded = (upper > lower) & (upper - lower < _UNBOUNDED)

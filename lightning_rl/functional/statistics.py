@@ -12,8 +12,9 @@ IQM_RUNS = 10
 
 
 def interquartile_mean(values: npt.ArrayLike, axis: int = -1) -> npt.NDArray[np.float64]:
-    """Mean of the middle half (Agarwal et al. 2021, arXiv 2108.13264): a quarter of the values is
-    cut from each end.
+    """Mean of the middle half (Agarwal et al. 2021, arXiv 2108.13264).
+
+    A quarter of the values is cut from each end.
 
     Values on the cut count in part, so that the result changes smoothly with the number of values.
 
@@ -31,8 +32,9 @@ def interquartile_mean(values: npt.ArrayLike, axis: int = -1) -> npt.NDArray[np.
 
 
 def sampling_floor(sd: npt.ArrayLike, count: npt.ArrayLike) -> float:
-    """How far means are from their targets on average where these are hit exactly, so that only
-    chance moves a mean.
+    """How far means are from their targets on average where these are hit exactly.
+
+    So that only chance moves a mean.
 
     The distance of a normal variable from its mean is sqrt(2 / pi) standard deviations on average,
     and a mean over n values has a standard deviation of sd / sqrt(n).
@@ -70,8 +72,9 @@ def summarise(values: npt.ArrayLike) -> dict[str, float]:
 
 
 def rank_correlation(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> float:
-    """Spearman's, of ``x`` and ``y [n]``, where equal values share their mean rank; 0 if either
-    does not vary.
+    """Spearman's, of ``x`` and ``y [n]``, where equal values share their mean rank.
+
+    0 if either does not vary.
     """
     ranks = []
     for values in (x, y):

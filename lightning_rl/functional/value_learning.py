@@ -24,8 +24,9 @@ def sarsa_target(reward: Tensor, discount: Tensor, next_q: Tensor, next_action: 
 def double_q_target(
     reward: Tensor, discount: Tensor, next_q: Tensor, next_q_target: Tensor
 ) -> Tensor:
-    """Double DQN: the online network selects the action, the target network evaluates it (arXiv
-    1509.06461, equation 4).
+    """Double DQN: the online network selects the action, the target network evaluates it.
+
+    arXiv 1509.06461, equation 4.
 
     next_q, next_q_target ``[..., A]`` -> ``[...]``.
     """
@@ -36,8 +37,9 @@ def double_q_target(
 
 
 def dueling_q(value: Tensor, advantage: Tensor) -> Tensor:
-    """``Q = V + A - mean(A)`` (Wang et al. 2016, arXiv 1511.06581, equation 9); value ``[...,
-    1]``, advantage ``[..., A]``.
+    """``Q = V + A - mean(A)`` (Wang et al. 2016, arXiv 1511.06581, equation 9).
+
+    value ``[..., 1]``, advantage ``[..., A]``.
     """
     return value + advantage - advantage.mean(-1, keepdim=True)
 
@@ -56,8 +58,9 @@ def smoothing_noise(noise: Tensor, std: float, limit: float) -> Tensor:
 
 
 def weighted_squared_error(prediction: Tensor, target: Tensor, weight: Tensor) -> Tensor:
-    """``sum_b weight_b (prediction_b - target_b)^2`` over the last dimension; with weights 1/B
-    the mean. All ``[..., B]``.
+    """``sum_b weight_b (prediction_b - target_b)^2`` over the last dimension.
+
+    With weights 1/B the mean. All ``[..., B]``.
     """
     if prediction.shape[-1] != target.shape[-1]:
         raise ValueError(
@@ -67,15 +70,17 @@ def weighted_squared_error(prediction: Tensor, target: Tensor, weight: Tensor) -
 
 
 def epsilon_after(episode: Tensor, start: float, minimum: float, decay: float) -> Tensor:
-    """Exploration rate of episode 0, 1, ..: ``start``, then ``start * decay^episode`` but at
-    least ``minimum``.
+    """Exploration rate of episode 0, 1, ..
+
+    ``start``, then ``start * decay^episode`` but at least ``minimum``.
     """
     return torch.where(episode == 0, start, (start * torch.pow(decay, episode)).clamp(min=minimum))
 
 
 def epsilon_greedy(q: Tensor, epsilon: Tensor, noise: Tensor) -> Tensor:
-    """Actions ``[...]``: with probability epsilon ``[...]`` uniform, else the best; ties go to the
-    lowest index.
+    """Actions ``[...]``: with probability epsilon ``[...]`` uniform, else the best.
+
+    Ties go to the lowest index.
 
     q ``[..., A]``; noise ``[..., 2]`` uniform in [0, 1).
     """
@@ -84,8 +89,9 @@ def epsilon_greedy(q: Tensor, epsilon: Tensor, noise: Tensor) -> Tensor:
 
 
 def boltzmann(q: Tensor, temperature: float, gumbel: Tensor) -> Tensor:
-    """Actions ``[...]`` of probability ``softmax(q / temperature)`` for values and standard
-    Gumbel noise ``[..., A]``.
+    """Actions ``[...]`` of probability ``softmax(q / temperature)``.
+
+    q ``[..., A]``, gumbel ``[..., A]``: standard Gumbel noise.
     """
     # Over values that do not lie together an argmax takes three times as long.
     return torch.add(q.contiguous(), gumbel, alpha=temperature).argmax(-1)
@@ -94,8 +100,9 @@ def boltzmann(q: Tensor, temperature: float, gumbel: Tensor) -> Tensor:
 def gumbel_softmax(
     logits: Tensor, gumbel: Tensor, temperature: Tensor | float, hard: bool
 ) -> Tensor:
-    """Relaxed one-hot samples ``[..., A]`` (Jang et al. 2017, arXiv 1611.01144; Maddison et al.
-    2017).
+    """Relaxed one-hot samples ``[..., A]``.
+
+    Jang et al. 2017, arXiv 1611.01144; Maddison et al. 2017.
 
     gumbel: standard Gumbel noise ``[..., A]``. hard: one-hot forward, the gradient of the relaxed
     sample backward.

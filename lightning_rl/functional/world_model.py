@@ -19,16 +19,18 @@ REWARD_LOSS_FLOOR = 0.5 * math.log(2 * math.pi)
 
 
 def reward_loss(reward: Tensor, mean: Tensor) -> tuple[Tensor, Tensor]:
-    """Negative log-likelihood ``(r - mean)^2 / 2 + ln(2 pi) / 2`` of a unit Gaussian, and its
-    derivative by mean.
+    """Negative log-likelihood of a unit Gaussian, and its derivative by mean.
+
+    ``(r - mean)^2 / 2 + ln(2 pi) / 2``.
     """
     error = mean - reward
     return 0.5 * error.square() + REWARD_LOSS_FLOOR, error
 
 
 def continuation_loss(continues: Tensor, logit: Tensor) -> tuple[Tensor, Tensor]:
-    """Cross-entropy of the probability ``sigmoid(logit)`` that the episode goes on, and its
-    derivative by logit.
+    """Cross-entropy of the probability that the episode goes on, and its derivative by logit.
+
+    The probability is ``sigmoid(logit)``.
     """
     return F.binary_cross_entropy_with_logits(
         logit, continues, reduction="none"
@@ -36,16 +38,18 @@ def continuation_loss(continues: Tensor, logit: Tensor) -> tuple[Tensor, Tensor]
 
 
 def bits_loss(bits: Tensor, logits: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Cross-entropy of independent bits, summed, times weight ``[...]``, and its derivative by
-    logits; both ``[..., O]``.
+    """Cross-entropy of independent bits, summed, and its derivative by logits.
+
+    Times weight ``[...]``; bits and logits are ``[..., O]``.
     """
     loss = weight * F.binary_cross_entropy_with_logits(logits, bits, reduction="none").sum(-1)
     return loss, (logits.sigmoid() - bits).mul_(weight.unsqueeze(-1))
 
 
 def categorical_kl(p_logits: Tensor, q_logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """``KL(p || q)`` ``[...]`` of independent categorical variables, summed, and its derivatives by
-    the logits of both.
+    """``KL(p || q)`` ``[...]``, summed, and its derivatives by the logits of both.
+
+    Of independent categorical variables.
 
     Logits are ``[..., variables, classes]``.
     """
@@ -58,8 +62,9 @@ def categorical_kl(p_logits: Tensor, q_logits: Tensor) -> tuple[Tensor, Tensor, 
 def gaussian_kl(
     p_mean: Tensor, p_std: Tensor, q_mean: Tensor, q_std: Tensor
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """``KL(p || q)`` ``[...]`` of independent Gaussians, summed, and its derivatives by p_mean,
-    p_std, q_mean, q_std.
+    """``KL(p || q)`` ``[...]`` of independent Gaussians, summed, and its derivatives.
+
+    By p_mean, p_std, q_mean, q_std.
 
     These are ``[..., variables]``.
     """
@@ -82,8 +87,9 @@ def softmax_pullback(probability: Tensor, grad: Tensor) -> Tensor:
 
 
 def categorical_sample(logits: Tensor, noise: Tensor) -> Tensor:
-    """Class indices ``[...]`` by inversion, for uniform noise ``[...]`` in [0, 1) and logits
-    ``[..., K]``.
+    """Class indices ``[...]`` by inversion.
+
+    noise ``[...]``: uniform in [0, 1); logits ``[..., K]``.
     """
     weights = (logits - logits.amax(-1, keepdim=True)).exp()
     cumulative = weights.cumsum(-1) if weights.device.type == "cpu" else sums_by_product(weights)
@@ -96,30 +102,34 @@ def categorical_sample(logits: Tensor, noise: Tensor) -> Tensor:
 
 
 def sums_by_product(x: Tensor) -> Tensor:
-    """``x.cumsum(-1)`` by a product with a triangle of ones: on a GPU the sum itself has no
-    deterministic form.
+    """``x.cumsum(-1)`` by a product with a triangle of ones.
+
+    On a GPU the sum itself has no deterministic form.
     """
     size = x.shape[-1]
     return x @ torch.ones(size, size, dtype=x.dtype, device=x.device).triu_()
 
 
 def bits_sample(logits: Tensor, noise: Tensor) -> Tensor:
-    """Bits that are 1 with probability ``sigmoid(logits)``, for uniform noise in [0, 1); all
-    ``[..., O]``.
+    """Bits that are 1 with probability ``sigmoid(logits)``.
+
+    noise: uniform in [0, 1); all ``[..., O]``.
     """
     return logits.sigmoid().gt_(noise)
 
 
 def imagined_weights(continues: Tensor) -> Tensor:
-    """Probability ``[..., L]`` of being alive at each step of a roll-out: ``1, c0, c0 c1, ..``
-    for continues ``[..., L]``.
+    """Probability ``[..., L]`` of being alive at each step of a roll-out.
+
+    ``1, c0, c0 c1, ..`` for continues ``[..., L]``.
     """
     alive = continues.cumprod(-1)
     return torch.cat([torch.ones_like(alive[..., :1]), alive[..., :-1]], dim=-1)
 
 
 def in_order(steps: Sequence[Sequence[Tensor]]) -> list[Tensor]:
-    """Concatenates the L steps of a roll-out, each a tuple of tensors ``[N, B, ..]``: one ``[N,
-    L B, ..]`` for each of these.
+    """Concatenates the L steps of a roll-out, each a tuple of tensors ``[N, B, ..]``.
+
+    One ``[N, L B, ..]`` for each of these.
     """
     return [torch.cat(rows, dim=1) for rows in zip(*steps, strict=True)]

@@ -1,5 +1,6 @@
-"""Value-based and actor-critic agents (``agents``) as methods: one LightningModule for all, one
-Config each.
+"""Value-based and actor-critic agents (``agents``) as methods.
+
+One LightningModule for all, one Config each.
 
 An epoch is ``steps_per_epoch`` decisions with the learning that goes with them. The agent is a
 stack of members, one per seed; what a member does is a function of its own seed, so one seed of
@@ -35,8 +36,9 @@ from lightning_rl.rollouts.data_module import distinct
 
 
 class GreedyActor(Actor):
-    """The action of the highest value, of equal ones the first; continuous: the tanh of what the
-    network gives.
+    """The action of the highest value, of equal ones the first.
+
+    Continuous: the tanh of what the network gives.
     """
 
     def __init__(self, net: nn.Module, continuous: bool):
@@ -73,8 +75,9 @@ class AgentMethod(StackedMethod):
         return self.kind.agent(self.cfg, self.spec, self.seeds, None)
 
     def adopt(self, weights: Mapping[str, Tensor]) -> None:
-        """Every seed starts from the policy; critics, optimizers, memory and counters start
-        anew.
+        """Every seed starts from the policy.
+
+        Critics, optimizers, memory and counters start anew.
         """
         super().adopt(weights)
         self.agent.adopt(self.policies[0].net)
@@ -120,8 +123,9 @@ class AgentMethod(StackedMethod):
 
 
 def rollout_scalars(results: Results, before: Tensor, member: int) -> dict[str, float]:
-    """``rollout/...`` over the member's episodes that have ended since there were ``before``
-    ``[N]``; none if none did.
+    """``rollout/...`` over the episodes of a member that have ended in an epoch.
+
+    before ``[N]``: how many there were at its start. None if none ended.
     """
     new = slice(int(before[member]), int(results.episodes[member]))
     returns = results.returns[member, new].tolist()
@@ -175,8 +179,9 @@ def agent_method(
     kind: RegisteredAgent | None = None,
     configs: Path | str | Mapping[str, Any] | None = None,
 ) -> type[AgentMethod]:
-    """Registers the method that trains agents on their own, those of this name in the table
-    unless a ``kind`` is given.
+    """Registers the method that trains agents on their own.
+
+    kind: which; None: those of this name in the table.
     """
     kind = kind or AGENTS[name]
     doc = (
@@ -202,8 +207,9 @@ AgentClass = TypeVar("AgentClass", bound=type[Agent])
 def register_agent(
     name: str, config: type[AgentConfig], configs: Path | str | Mapping[str, Any]
 ) -> Callable[[AgentClass], AgentClass]:
-    """A decorator that makes a class of agents known, as a method of its own and as an agent that
-    judges proxies.
+    """A decorator that makes a class of agents known.
+
+    As a method of its own and as an agent that judges proxies.
 
     Args:
         name: of the implementation.

@@ -1,5 +1,6 @@
-"""Model-based generalisation (Young et al. 2023, arXiv 2211.02222): does experience from a learned
-model beat replay?
+"""Model-based generalisation: does experience from a learned model beat replay?
+
+Young et al. 2023, arXiv 2211.02222.
 
 Five agents over one DQN core (``agents/model_based.py``), which differ in where the transitions of
 an update come from: ER replays real ones, the others imagine as many, with the environment itself
@@ -36,8 +37,9 @@ _LOOP = ("obs", "_return", "_length")
 
 
 class StepTraining:
-    """Trains the members of ``agent`` in lock-step, one environment each; episodes end where the
-    environment ends them.
+    """Trains the members of ``agent`` in lock-step, one environment each.
+
+    Episodes end where the environment ends them.
 
     stale_observation: as in the paper's code, an episode's first action and first transition start
     from the last observation of the episode before, but for the first step of a fresh ``run``.
@@ -103,8 +105,9 @@ class StepTraining:
         self._length.masked_fill_(over, 0)
 
     def snapshot(self) -> dict[str, Any]:
-        """All that the rest of the training depends on, the members' rows in order; see
-        ``run.member_checkpoints``.
+        """All that the rest of the training depends on, the members' rows in order.
+
+        See ``run.member_checkpoints``.
         """
         return {
             "step": self.step,
@@ -129,8 +132,9 @@ class StepTraining:
 def play(
     agent: ModelBasedDQN, seeds: Sequence[int], episodes: int, horizon: int, greedy: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns and lengths ``[N, K]`` of ``episodes`` = K fresh episodes of each member, and which
-    were cut at ``horizon`` steps.
+    """Returns and lengths ``[N, K]`` of fresh episodes, and which were cut at ``horizon`` steps.
+
+    episodes: K, of each member.
 
     seeds: one for each member, from which all that happens follows.
     """
@@ -170,8 +174,9 @@ class ModelBasedRollouts(StackedRollouts):
         self.training = StepTraining(method.agent, "stale-observation" in method.cfg.faithful)
 
     def evaluate(self) -> list[dict[str, Any]]:
-        """All members in one batch, sampled and greedy; each episode is cut at the environment's
-        horizon.
+        """All members in one batch, sampled and greedy.
+
+        Each episode is cut at the environment's horizon.
         """
         method, epoch = self.method, self.method.current_epoch
         episodes, horizon = method.cfg.eval_episodes, method.spec.horizon
@@ -185,8 +190,9 @@ class ModelBasedRollouts(StackedRollouts):
 
 
 class WorldPolicy(Actor):
-    """Boltzmann actions for the values of features. Its parameters ``[1, D]``, of one member, are
-    given and not copied.
+    """Boltzmann actions for the values of features.
+
+    Its parameters ``[1, D]``, of one member, are given and not copied.
 
     model, world: a world model and its parameters, which are saved with the policy; None: features
     are observations.
@@ -220,8 +226,9 @@ class WorldPolicy(Actor):
         return np.concatenate([action, code.astype(np.float32)], axis=-1)
 
     def act(self, obs: Tensor, command: Tensor | None, noise: Tensor) -> Tensor:
-        """Actions ``[B]`` for obs ``[B, O]``; zero noise gives the greedy action, for the mode
-        of a latent.
+        """Actions ``[B]`` for obs ``[B, O]``.
+
+        Zero noise gives the greedy action, for the mode of a latent.
         """
         action, code = noise.split([self.action_size, noise.shape[-1] - self.action_size], dim=-1)
         features = self.features(obs, code)
@@ -229,8 +236,9 @@ class WorldPolicy(Actor):
         return (q / self.temperature + action).argmax(-1)
 
     def features(self, obs: Tensor, code: Tensor) -> Tensor:
-        """Features ``[B, X]`` for obs ``[B, O]`` and noise ``[B, Z]``; a row of zeros stands for
-        the mode of the latent.
+        """Features ``[B, X]`` for obs ``[B, O]`` and noise ``[B, Z]``.
+
+        A row of zeros stands for the mode of the latent.
         """
         if self.model is None:
             return obs

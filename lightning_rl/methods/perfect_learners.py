@@ -1,5 +1,6 @@
-"""The first generations of a search for synthetic environments of one-step episodes, without
-training of agents.
+"""The first generations of a search for one-step environments, without training of agents.
+
+Searched are synthetic environments whose episodes have one step.
 
 In such an environment an agent learns the reward of each action and no more: an agent that learned
 without error would take the action of the highest reward. These *perfect learners* need no
@@ -41,8 +42,9 @@ CLONED_STARTS = 512  # in which a clone is taught
 
 
 class PerfectLearners(Actors):
-    """Agents on one-step environments as if they had learned without error: member ``n`` takes
-    the actions of ``env.meant``.
+    """Agents on one-step environments as if they had learned without error.
+
+    Member ``n`` takes the actions of ``env.meant``.
     """
 
     def __init__(self, env: OneStepEnv, seeds: Sequence[int]):
@@ -67,8 +69,10 @@ class PerfectLearners(Actors):
 
 @dataclass(frozen=True, kw_only=True)
 class PerfectFirst(InnerLoop):
-    """An inner loop whose first ``perfect_generations`` generations are judged by
-    ``PerfectLearners``, the next by clones.
+    """An inner loop whose first generations take no training of agents.
+
+    ``perfect_generations`` are judged by ``PerfectLearners``, the next ``clone_generations`` by
+    clones.
     """
 
     perfect_generations: int
@@ -77,8 +81,9 @@ class PerfectFirst(InnerLoop):
     def __call__(
         self, proposal: Proposal, items: Sequence[Item], device: str = "cpu"
     ) -> list[Outcome]:
-        """The outcome of every item of a generation; those that take no steps on proxies are on
-        the CPU.
+        """The outcome of every item of a generation.
+
+        Those that take no steps on proxies are on the CPU.
         """
         if proposal.generation >= self.perfect_generations + self.clone_generations:
             return super().__call__(proposal, items, device)
@@ -103,8 +108,9 @@ def perfect_learners(proxy: Proxy, params: Tensor, seeds: Sequence[int]) -> Perf
 
 @torch.no_grad()
 def clones(learners: PerfectLearners, spec: EnvSpec) -> Clones:
-    """Networks that are cloned from the best-paid actions in start states of the learners'
-    environments.
+    """Networks that are cloned from the best-paid actions.
+
+    In start states of the learners' environments.
     """
     env, count = learners.env, learners.env.reset_noise_size
     noise = [

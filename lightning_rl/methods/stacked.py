@@ -1,5 +1,6 @@
-"""What methods share that train several seeds as one stack of members: one run directory, logger
-and checkpoint for each.
+"""What methods share that train several seeds as one stack of members.
+
+One run directory, logger and checkpoint for each.
 """
 
 from __future__ import annotations
@@ -68,8 +69,9 @@ class StackedMethod(Method):
         return list(self.agent.optimizers())
 
     def decisions(self, taken: int, env_steps: int, repeat: int = 1) -> int:
-        """How many decisions the epoch still has after ``taken`` in all, or fewer: no more than
-        lead to ``max_env_steps``.
+        """How many decisions the epoch still has after ``taken`` in all.
+
+        No more than lead to ``max_env_steps``.
 
         Epochs end at multiples of ``steps_per_epoch``, also where a run stopped within one and was
         resumed with a larger budget.
@@ -115,8 +117,9 @@ class StackedMethod(Method):
         self.sum_up()
 
     def log_members(self, scalars: Sequence[Mapping[str, float]]) -> None:
-        """Writes each member's scalars to its own logger, or a single one's to all, over its own
-        env_steps.
+        """Writes each member's scalars to its own logger, over its own env_steps.
+
+        A single member's go to all loggers.
         """
         for name in set.intersection(*map(set, scalars)):
             self.scalars[name] = sum(values[name] for values in scalars) / len(scalars)
@@ -130,8 +133,9 @@ class StackedMethod(Method):
                 logger.log_metrics({**values, **own}, step=counters["env_steps"])
 
     def validation_step(self, members: Sequence[Scores], batch_idx: int) -> None:  # type: ignore[override]
-        """Logs each member's own evaluation; the best checkpoint is chosen by the mean over the
-        members.
+        """Logs each member's own evaluation.
+
+        The best checkpoint is chosen by the mean over the members.
         """
         logged = []
         for n, scores in enumerate(members):
@@ -155,6 +159,7 @@ class StackedMethod(Method):
 
 class StackedRollouts(Rollouts):
     """Hands ``training`` to the method once per epoch, and carries it in checkpoints.
+
     ``evaluate`` gives the scores of each.
     """
 

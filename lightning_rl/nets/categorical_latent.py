@@ -10,8 +10,9 @@ from lightning_rl.nets.world_models import NoiseKind
 
 
 class CategoricalLatent:
-    """Independent variables, each one-hot of ``classes``; gradients pass straight through to the
-    probabilities.
+    """Independent variables, each one-hot of ``classes``.
+
+    Gradients pass straight through to the probabilities.
 
     A network's output ``[..., output_size]`` says how they are distributed; a sample ``[...,
     size]`` takes ``noise_size`` numbers of noise of ``noise_kind``. prior: the latent that
@@ -33,8 +34,9 @@ class CategoricalLatent:
         return output.unflatten(-1, (self.variables, self.classes))
 
     def sample(self, output: Tensor, noise: Tensor | None) -> Tensor:
-        """A sample for noise ``[..., noise_size]``, or the mode for None: int64 ``[...,
-        variables]``, where its ones are.
+        """Where the ones of a sample are, int64 ``[..., variables]``.
+
+        noise ``[..., noise_size]``; None: the mode.
         """
         logits = self._logits(output)
         chosen = logits.argmax(-1) if noise is None else categorical_sample(logits, noise)

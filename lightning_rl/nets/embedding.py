@@ -39,8 +39,9 @@ def embed(wide: MemberMLP, narrow: MemberMLP, params: Tensor) -> Tensor:
 def init_narrow(
     wide: MemberMLP, generators: Sequence[torch.Generator], widths: Sequence[int]
 ) -> Tensor:
-    """Fresh parameters ``[N, D]`` of ``wide``, member ``n`` as a network with ``widths[n]`` units
-    in each hidden layer.
+    """Fresh parameters ``[N, D]`` of ``wide``, each member as a narrower network.
+
+    Member ``n`` has ``widths[n]`` units in each hidden layer.
     """
     rows = []
     for generator, width in zip(generators, widths, strict=True):

@@ -27,8 +27,9 @@ def std_and_slope(kind: str, raw: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class GaussianLatent:
-    """Like a ``CategoricalLatent``, of Gaussians: reparameterised; the output is mean and raw
-    standard deviation.
+    """Like a ``CategoricalLatent``, of Gaussians: reparameterised.
+
+    The output is mean and raw standard deviation.
 
     std: from the raw number to the standard deviation (see ``std_and_slope``), at least 1e-6.
     min_std is added to the encoder's standard deviation, not to the prior's.
@@ -46,8 +47,9 @@ class GaussianLatent:
         return GaussianLatent(self.variables, self.std, 0.0)
 
     def moments(self, output: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Mean and standard deviation ``[..., variables]``, and the derivative of the latter by
-        its raw number.
+        """Mean and standard deviation ``[..., variables]``, and the derivative of the latter.
+
+        By its raw number.
         """
         mean, raw = output.chunk(2, dim=-1)
         std, slope = std_and_slope(self.std, raw)

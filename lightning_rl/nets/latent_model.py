@@ -23,8 +23,9 @@ Latent = CategoricalLatent | GaussianLatent
 
 
 class LatentModel(WorldModel):
-    """Encodes the observation into a latent and predicts reward, continuation and next latent from
-    it; it has no memory.
+    """Encodes the observation and predicts reward, continuation and next latent from that.
+
+    It has no memory.
 
     The next latent is trained towards the encoding of the next observation by a balanced KL
     divergence; a decoder, used for nothing else, keeps the observation in the latent.

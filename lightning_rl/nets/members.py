@@ -43,8 +43,9 @@ _ONE = torch.ones(())  # a number would be made into a tensor at every call
 
 
 class Activation(NamedTuple):
-    """``forward``: in place, of ``scale`` times the input. ``backward``: the gradient, in place,
-    from that and the output.
+    """``forward``: in place, of ``scale`` times the input.
+
+    ``backward``: the gradient, in place, from that and the output.
 
     Each maps 0 to 0: see ``embedding.embed``.
     """
@@ -56,8 +57,9 @@ class Activation(NamedTuple):
 
 
 def _tanh_of_half(z: Tensor) -> None:
-    """``tanh x = 2 sigmoid(2 x) - 1``, within 2e-7: about as fast as ``torch.tanh`` or, on some
-    CPUs, four times as fast.
+    """``tanh x = 2 sigmoid(2 x) - 1``, within 2e-7.
+
+    About as fast as ``torch.tanh`` or, on some CPUs, four times as fast.
     """
     z.sigmoid_()
     torch.add(_minus_one(z.dtype, z.device), z, alpha=2, out=z)
@@ -102,9 +104,10 @@ ACTIVATIONS = (*IN_PLACE, "prelu")
 
 
 class Layer(NamedTuple):
-    """Views of a block: weight ``[N, I, O]``, bias ``[N, 1, O]``, and both transposed, as a view
-    costs a tenth of a small product; gain and shift ``[N, 1, O]`` of the layer norm; slope ``[N, 1,
-    1]`` of the PReLU.
+    """Views of a block that are the tensors of a layer.
+
+    weight ``[N, I, O]``, bias ``[N, 1, O]``, and both transposed, as a view costs a tenth of a
+    small product; gain and shift ``[N, 1, O]`` of the layer norm; slope ``[N, 1, 1]`` of the PReLU.
     """
 
     weight: Tensor
@@ -133,8 +136,9 @@ gives that to x ``[N, B, I]``, if wanted.
 
 
 class _Piece(NamedTuple):
-    """A run of columns of the block: one tensor of a layer. bound: of a weight or bias, ``1 /
-    sqrt(fan_in)``.
+    """A run of columns of the block: one tensor of a layer.
+
+    bound: of a weight or bias, ``1 / sqrt(fan_in)``.
     """
 
     layer: int
@@ -152,8 +156,9 @@ class Architecture:
         raise NotImplementedError
 
     def kept_layers(self, params: Tensor) -> Any:
-        """``layers`` without a gradient, made once for the blocks used last: views cost more
-        than the products of a small net.
+        """``layers`` without a gradient, made once for the blocks used last.
+
+        Views cost more than the products of a small net.
         """
         key = (self, params.data_ptr(), params.shape, params.stride(0), params.dtype, params.device)
         if key not in _KEPT:
@@ -242,8 +247,9 @@ class MemberMLP(Architecture):
         )
 
     def columns(self, *names: str) -> Tensor:
-        """Mask ``[D]``, bool, of the columns that hold tensors of these names (``weight``,
-        ``bias``, ``slope``, ..).
+        """Mask ``[D]``, bool, of the columns that hold tensors of these names.
+
+        Names are ``weight``, ``bias``, ``slope``, ..
         """
         return self._per_column([piece.name in names for piece in self._pieces])
 
@@ -256,8 +262,9 @@ class MemberMLP(Architecture):
         )
 
     def __call__(self, params: Tensor, x: Tensor) -> Tensor:
-        """Member ``n`` applied to its own inputs: params ``[N, D]``, x ``[N, B, in_size]`` ->
-        ``[N, B, out_size]``.
+        """Member ``n`` applied to its own inputs.
+
+        params ``[N, D]``, x ``[N, B, in_size]`` -> ``[N, B, out_size]``.
         """
         if torch.is_grad_enabled() and (params.requires_grad or x.requires_grad):
             return cast(Tensor, _MLPFunction.apply(params, x, self))
@@ -265,8 +272,9 @@ class MemberMLP(Architecture):
 
     @torch.no_grad()
     def vjp(self, params: Tensor, x: Tensor) -> tuple[Tensor, MemberPullback]:
-        """The output, and what turns the gradient to it into those to params and to x
-        (vector-Jacobian product).
+        """The output, and what gives the gradients to params and x (vector-Jacobian product).
+
+        See ``MemberPullback``.
         """
         layers = self.kept_layers(params)
         out, saved = self.forward(layers, x)
@@ -277,8 +285,9 @@ class MemberMLP(Architecture):
         return out, pullback
 
     def forward(self, layers: Layers, x: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """Outputs ``[N, B, O]`` for x ``[N, B, I]``, and what ``backward`` wants; no gradient
-        passes.
+        """Outputs ``[N, B, O]`` for x ``[N, B, I]``, and what ``backward`` wants.
+
+        No gradient passes.
 
         x int64 ``[N, B, K]``: which of the inputs are 1, where all others are 0. What is saved has
         the batch as the last dimension of every tensor, so that passes of the same layers can be
@@ -320,8 +329,9 @@ class MemberMLP(Architecture):
         into: Layers | None,
         want_x: bool = False,
     ) -> Tensor | None:
-        """From the gradient ``[N, B, O]`` to the outputs: writes that to the parameters ``into``
-        layers, where there are any.
+        """From the gradient ``[N, B, O]`` to the outputs to those to parameters and inputs.
+
+        Writes that to the parameters ``into`` layers, where there are any.
 
         saved: what ``forward`` gave.
 
@@ -342,8 +352,9 @@ class MemberMLP(Architecture):
     def _deactivate(
         self, layer: Layer, grad: Tensor, saved: list[Tensor], into: Layer | None
     ) -> Tensor:
-        """The gradient ``[N, H, B]`` to the pre-activations ``x W + b`` of a hidden layer, from
-        that to its output.
+        """The gradient ``[N, H, B]`` to the pre-activations ``x W + b`` of a hidden layer.
+
+        grad: that to its output.
         """
         out = saved.pop()
         if layer.slope is None:
@@ -421,8 +432,9 @@ class _MLPFunction(torch.autograd.Function):
 
 
 def _linear(layer: Layer, x: Tensor, scale: float, rows: bool) -> Tensor:
-    """``scale (x W + b)`` ``[N, O, B]`` of x ``[N, I, B]``. rows: in memory, the outputs of one
-    sample lie together.
+    """``scale (x W + b)`` ``[N, O, B]`` of x ``[N, I, B]``.
+
+    rows: in memory, the outputs of one sample lie together.
     """
     if not x.is_floating_point():
         return linear_of_ones(layer, x, scale)
@@ -434,8 +446,9 @@ def _linear(layer: Layer, x: Tensor, scale: float, rows: bool) -> Tensor:
 
 
 def _write_gradient(grad: Tensor, below: Tensor, into: Layer) -> None:
-    """Writes the gradients of weight and bias, from that to the layer's output ``[N, O, B]`` and
-    its input ``[N, I, B]``.
+    """Writes the gradients of weight and bias.
+
+    grad ``[N, O, B]``: that to the layer's output. below ``[N, I, B]``: its input.
     """
     torch.sum(grad, dim=2, keepdim=True, out=into.bias_t)
     if not below.is_floating_point():

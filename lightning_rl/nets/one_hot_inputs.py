@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
 
 def written_out(ones: Tensor, size: int) -> Tensor:
-    """Dense inputs ``[N, B, size]`` with a 1 at the places ``ones`` ``[N, B, K]``: on a GPU faster
-    than picking rows.
+    """Dense inputs ``[N, B, size]`` with a 1 at the places ``ones`` ``[N, B, K]``.
+
+    On a GPU faster than picking rows.
     """
     inputs = torch.zeros(*ones.shape[:2], size, device=ones.device)
     return inputs.scatter_(-1, ones, 1.0)
@@ -30,8 +31,9 @@ def linear_of_ones(layer: Layer, ones: Tensor, scale: float) -> Tensor:
 
 
 def write_weight_gradient(grad: Tensor, ones: Tensor, into: Layer) -> None:
-    """Writes the gradient of the weight from that to the outputs ``[N, O, B]``: for each input, the
-    sum over the samples for which it is among the ``ones`` ``[N, K, B]``.
+    """Writes the gradient of the weight from that to the outputs ``[N, O, B]``.
+
+    For each input, the sum over the samples for which it is among the ``ones`` ``[N, K, B]``.
     """
     for places, each, weight in zip(ones, grad, into.weight, strict=True):
         which, order = places.flatten().sort()

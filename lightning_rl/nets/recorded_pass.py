@@ -9,8 +9,9 @@ from lightning_rl.nets.members import Layers, MemberMLP
 
 
 class RecordedPass:
-    """Forward passes of a network with the parameters ``layers``, kept for a single backward pass
-    over all of them.
+    """Forward passes with one set of parameters, and a single backward pass over all of them.
+
+    layers: those of the parameters.
 
     A roll-out computes the values of its states one after the other; the update then needs the
     gradient at those same values, and so takes no second forward pass.
@@ -27,8 +28,9 @@ class RecordedPass:
         return out
 
     def gradient(self, grad: Tensor, into: Layers) -> None:
-        """Writes the parameters' gradient ``into`` for that of the outputs ``[N, B, O]``, B the
-        rows of all passes in order.
+        """Writes the parameters' gradient ``into`` layers.
+
+        grad ``[N, B, O]``: that of the outputs, B the rows of all passes in order.
         """
         saved = self._saved[0]
         if len(self._saved) > 1:

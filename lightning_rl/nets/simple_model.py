@@ -18,8 +18,9 @@ from lightning_rl.nets.world_models import LossWeights, RealSteps, WorldModel, p
 
 
 class SimpleModel(WorldModel):
-    """Predicts reward, continuation and each bit of the next observation from observation and
-    action, by a network each.
+    """Predicts reward, continuation and each bit of the next observation.
+
+    By a network each, from observation and action.
 
     logits_as_probabilities: as in the paper's code, the logit of an imagined bit is taken for its
     probability: a bit whose logit is below 0 is never 1, and one whose logit is above 1 always.

@@ -19,8 +19,9 @@ Combine = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class DuelingNet:
-    """Features, a linear layer of them, then a head for the value and one for the advantages (arXiv
-    1511.06581).
+    """Features, a linear layer of them, then a head for the value and one for the advantages.
+
+    arXiv 1511.06581.
 
     Each head has one hidden layer as wide as the features. combine: value plus a symmetric
     projection of the advantages.
@@ -54,8 +55,9 @@ class DuelingNet:
     def init(
         self, generators: Sequence[torch.Generator], widths: Sequence[int] | None = None
     ) -> Tensor:
-        """Fresh parameters ``[N, D]``. widths: of the features' hidden layers, see
-        ``MemberMLP.init``.
+        """Fresh parameters ``[N, D]``.
+
+        widths: of the features' hidden layers, see ``MemberMLP.init``.
         """
         features, *heads = self.parts
         return torch.cat(
@@ -132,8 +134,9 @@ class DuelingModule(nn.Module):
 
 @dataclass(frozen=True)
 class TwinCritic:
-    """Two critics of observation and action side by side: parameters ``[N, 2 D]``, run as a
-    stack of 2 N.
+    """Two critics of observation and action side by side.
+
+    Parameters ``[N, 2 D]``, run as a stack of 2 N.
     """
 
     net: MemberMLP

@@ -1,5 +1,6 @@
-"""World models: networks trained to predict what the environment does (Young et al. 2023, arXiv
-2211.02222).
+"""World models: networks trained to predict what the environment does.
+
+Young et al. 2023, arXiv 2211.02222.
 
 Parameters are blocks ``[N, D]``. Every model has *features* ``[N, B, X]``, which the value network
 reads and roll-outs pass on: the observation itself, or a latent; of a categorical latent the places
@@ -25,8 +26,9 @@ NoiseKind = Literal["uniform", "normal"]
 
 
 class RealSteps(NamedTuple):
-    """Real transitions ``[N, B]``: obs, next_obs ``[N, B, O]``, action int64, reward, continues
-    (1, or 0 at a termination).
+    """Real transitions ``[N, B]``.
+
+    obs, next_obs ``[N, B, O]``, action int64, reward, continues (1, or 0 at a termination).
     """
 
     obs: Tensor
@@ -38,8 +40,9 @@ class RealSteps(NamedTuple):
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
 class LossWeights:
-    """Weights of a model's losses; kl_prior: of the KL's gradient to the dynamics network,
-    kl_posterior: to the encoder.
+    """Weights of a model's losses.
+
+    Kl_prior: of the KL's gradient to the dynamics network, kl_posterior: to the encoder.
     """
 
     reward_weight: NonNegativeFloat
@@ -105,8 +108,9 @@ class WorldModel(Architecture, ABC):
         return self.nets[number].forward(layers[number], x)[0]
 
     def join(self, features: Tensor, action: Tensor) -> Tensor:
-        """``[features, one-hot action]`` ``[N, B, X + A]``: what a step depends on. features
-        ``[N, B, X]``, action ``[N, B]``.
+        """``[features, one-hot action]`` ``[N, B, X + A]``: what a step depends on.
+
+        features ``[N, B, X]``, action ``[N, B]``.
         """
         if not features.is_floating_point():
             return torch.cat([features, self.feature_size + action.unsqueeze(-1)], dim=-1)
@@ -122,8 +126,9 @@ class WorldModel(Architecture, ABC):
         weights: LossWeights,
         into: Sequence[Layers],
     ) -> Tensor:
-        """Writes the gradient of the weighted loss, a mean over the batch, into the layers
-        ``into``.
+        """Writes the gradient of the weighted loss, a mean over the batch, ``into`` layers.
+
+        None of it passes to the inputs.
 
         Args:
             layers: of the parameters.
@@ -138,14 +143,16 @@ class WorldModel(Architecture, ABC):
 
     @abstractmethod
     def encode(self, layers: Sequence[Layers], obs: Tensor, noise: Tensor | None) -> Tensor:
-        """Features of observations ``[N, B, O]`` for noise ``[N, B, encode_noise_size]``; None:
-        the mode.
+        """Features of observations ``[N, B, O]`` for noise ``[N, B, encode_noise_size]``.
+
+        None: the mode.
         """
 
     @abstractmethod
     def imagine(self, layers: Sequence[Layers], joined: Tensor, noise: Tensor) -> Tensor:
-        """A sample of the features ``[N, B, X]`` after a step, for ``joined`` and noise ``[N, B,
-        noise_size]``.
+        """A sample of the features ``[N, B, X]`` after a step.
+
+        For ``joined`` and noise ``[N, B, noise_size]``.
         """
 
     def outcome(self, layers: Sequence[Layers], joined: Tensor) -> tuple[Tensor, Tensor]:
