@@ -4,7 +4,7 @@ import ctypes
 import dataclasses
 import gc
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +171,22 @@ def run_cli(
         "0",
     ]
     return main([*what, *tiny_flags(implementation, **settings), *flags])
+
+
+def cli(*words: object) -> int:
+    """The exit code of a command line."""
+    return main([str(word) for word in words])
+
+
+def log_scalars(run: Path, scalars: Mapping[str, Mapping[int, float]], version: int = 0) -> Path:
+    """Writes scalars (a value at each step, by name) as a start of a run does; its directory."""
+    from torch.utils.tensorboard import SummaryWriter
+
+    with SummaryWriter(str(run / "logger" / f"version_{version}")) as writer:
+        for name, points in scalars.items():
+            for step, value in points.items():
+                writer.add_scalar(name, value, step)
+    return run
 
 
 def refused(capsys: pytest.CaptureFixture[str], code: int) -> str:

@@ -5,11 +5,10 @@ and nothing waits for it.
 import os
 
 import pytest
-from helpers import run_cli
+from helpers import cli, run_cli
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch.utils.tensorboard import SummaryWriter
 
-from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
 from lightning_rl.lab.figures.csv_files import read_csv
 from lightning_rl.lab.scalars import read_events
@@ -42,20 +41,8 @@ def run(tmp_path):
 def test_a_pipe_in_a_run_stops_no_listing_and_no_report(run, tmp_path, capsys, name):
     (run / name).unlink(missing_ok=True)
     os.mkfifo(run / name)
-    assert main(["runs", str(tmp_path)]) == 0
-    assert (
-        main(
-            [
-                "report",
-                str(tmp_path),
-                "-o",
-                str(tmp_path / "page.html"),
-                "--tag",
-                "eval/return_mean",
-            ]
-        )
-        == 0
-    )
+    assert cli("runs", tmp_path) == 0
+    assert cli("report", tmp_path, "-o", tmp_path / "page.html", "--tag", "eval/return_mean") == 0
     assert "UDRL" in capsys.readouterr().out
 
 
@@ -66,7 +53,7 @@ def test_a_damaged_record_is_named_and_the_other_runs_are_listed(run, tmp_path, 
     other = tmp_path / "cartpole" / "default" / "UDRL" / "seed_2"
     (other / "logger").mkdir(parents=True)
     (other / "config.yaml").write_text(content)
-    assert main(["runs", str(tmp_path)]) == 0
+    assert cli("runs", tmp_path) == 0
     captured = capsys.readouterr()
     assert captured.err.count("skipped") == 1
     assert f"{other}" in captured.err
@@ -101,7 +88,7 @@ def test_a_damaged_event_file_counts_up_to_the_damage(run, tmp_path, capsys, dam
 
 def test_an_event_file_of_other_bytes_is_named_and_the_rest_counts(run, capsys):
     (run / "logger" / "version_0" / "events.out.tfevents.9").write_bytes(os.urandom(200))
-    assert main(["runs", str(run)]) == 0
+    assert cli("runs", run) == 0
     captured = capsys.readouterr()
     assert "events.out.tfevents.9': it is not a whole event file" in captured.err
     assert "3.0" in captured.out
@@ -112,16 +99,9 @@ def test_an_event_file_of_other_bytes_is_named_and_the_rest_counts(run, capsys):
 def test_a_pipe_or_device_is_no_config_and_no_table(tmp_path, capsys, path):
     os.mkfifo(tmp_path / "pipe.csv")
     given = str(tmp_path / path)
-    assert main(["--config", given, "--logdir", str(tmp_path)]) == 2
+    assert cli("--config", given, "--logdir", tmp_path) == 2
     assert (
-        main(
-            [
-                "figures",
-                "curves",
-                given + ("" if path.endswith("csv") else ".csv"),
-                str(tmp_path / "out"),
-            ]
-        )
+        cli("figures", "curves", given + ("" if path.endswith("csv") else ".csv"), tmp_path / "out")
         == 2
     )
     assert "is not a file" in capsys.readouterr().err
@@ -176,7 +156,7 @@ def test_a_generation_that_cannot_be_one_is_named(tmp_path, capsys, generation):
     (tmp_path / "a.csv").write_text(
         f"gamename,seed,generation,fitness_mean\ncartpole,1,0,10\ncartpole,1,{generation},20\n"
     )
-    assert main(["figures", "proxy-success", str(tmp_path / "out"), str(tmp_path / "a.csv")]) == 2
+    assert cli("figures", "proxy-success", tmp_path / "out", tmp_path / "a.csv") == 2
     assert "row 2, column generation: " in capsys.readouterr().err
     assert not (tmp_path / "out.png").exists()
 

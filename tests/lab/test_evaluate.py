@@ -9,10 +9,9 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import torch
-from helpers import CommandTask, refused, run_cli, run_dir
+from helpers import CommandTask, cli, refused, run_cli, run_dir
 
 import lightning_rl
-from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES, Game
 from lightning_rl.lab.evaluate import beside, exact, print_report
@@ -88,7 +87,7 @@ def test_an_evaluation_whose_film_fails_is_kept(tmp_path, monkeypatch, capsys, f
     assert run_cli(tmp_path, "--max_epochs", "1", implementation="REINFORCE", gamename="blind") == 0
     path = run_dir(tmp_path, "blind", implementation="REINFORCE")
     capsys.readouterr()
-    error = refused(capsys, main(["eval", str(path), "--episodes", "2", "--num_workers", "0"]))
+    error = refused(capsys, cli("eval", path, "--episodes", "2", "--num_workers", "0"))
     expected = r"expected a picture: an array of uint8 \[height, width, 3\] -- from Blind at"
     assert re.search(rf"render\(\) gave {words}, {expected}", error)
     report = json.loads((path / "evaluation.json").read_text())

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.spaces import Box, Discrete
-from helpers import run_cli, run_dir
+from helpers import cli, run_cli, run_dir
 from torch import nn
 
 import lightning_rl
-from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES
 from lightning_rl.core.limits import within
@@ -247,7 +246,7 @@ def test_training_on_makes_a_calibration_void(tmp_path, capsys, monkeypatch, imp
     last = run_dir(tmp_path, implementation=implementation) / "last.ckpt"
     capsys.readouterr()
     flags = ["--num_workers", "0", "--eval_episodes", "2"]
-    assert main(["--eval_agent", str(last), "--calibrate", *flags]) == 0
+    assert cli("--eval_agent", last, "--calibrate", *flags) == 0
     shown = capsys.readouterr().out
     assert "can be asked for" in shown
     assert "commanded return" in shown
@@ -261,7 +260,7 @@ def test_training_on_makes_a_calibration_void(tmp_path, capsys, monkeypatch, imp
     agent.reset(command={"return": (low + high) / 2})
     assert agent.act(np.zeros(4)) in (0, 1)
     assert agent.act(np.zeros(4), 1.0) in (0, 1)
-    assert main(["--eval_agent", str(last), "--eval_command", f"return={high + 5}", *flags]) == 2
+    assert cli("--eval_agent", last, "--eval_command", f"return={high + 5}", *flags) == 2
     assert f"{within(low, high)} on average" in capsys.readouterr().err
     assert run_cli(tmp_path, "--max_epochs", "3", "--resume", implementation=implementation) == 0
     assert lightning_rl.load(last).method.calibration.limits is None
@@ -297,5 +296,5 @@ def test_only_policies_that_take_commands_are_calibrated(tmp_path, capsys):
     assert run_cli(tmp_path, "--max_epochs", "2", implementation="REINFORCE") == 0
     last = run_dir(tmp_path, implementation="REINFORCE") / "last.ckpt"
     capsys.readouterr()
-    assert main(["--eval_agent", str(last), "--calibrate", "--num_workers", "0"]) == 2
+    assert cli("--eval_agent", last, "--calibrate", "--num_workers", "0") == 2
     assert "--calibrate: the policy of" in capsys.readouterr().err

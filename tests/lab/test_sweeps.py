@@ -3,26 +3,23 @@
 from pathlib import Path
 
 import pytest
-from helpers import run_cli, run_dir
+from helpers import cli, run_cli, run_dir
 
-from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
 from lightning_rl.lab.evaluate import parse_sweep
 
 
 def swept(last: Path, words: str) -> None:
     assert (
-        main(
-            [
-                "--eval_agent",
-                str(last),
-                "--eval_command",
-                words,
-                "--eval_episodes",
-                "1",
-                "--num_workers",
-                "0",
-            ]
+        cli(
+            "--eval_agent",
+            last,
+            "--eval_command",
+            words,
+            "--eval_episodes",
+            "1",
+            "--num_workers",
+            "0",
         )
         == 0
     )
@@ -96,5 +93,5 @@ def test_sweep_needs_a_policy_that_takes_a_command(tmp_path, capsys):
     assert run_cli(tmp_path, "--max_epochs", "2", implementation="RCP-A", condition="false") == 0
     last = run_dir(tmp_path, implementation="RCP-A") / "last.ckpt"
     capsys.readouterr()
-    assert main(["--eval_agent", str(last), "--eval_command", "sweep", "--num_workers", "0"]) == 2
+    assert cli("--eval_agent", last, "--eval_command", "sweep", "--num_workers", "0") == 2
     assert "command sweep: the policy of" in capsys.readouterr().err

@@ -1,8 +1,7 @@
 import pandas as pd
 import pytest
-from helpers import ROOT
+from helpers import ROOT, cli
 
-from lightning_rl.cli import main
 from lightning_rl.lab.figures import style
 
 SWEEP = (
@@ -21,31 +20,18 @@ def test_sweeps_are_drawn_together_with_published_ones(tmp_path, capsys, monkeyp
     (tmp_path / "bad.csv").write_text("run,commanded\na,1\n")
     published = f"{ROOT}/results/udrl_lunarlander/reference_paper_commands.csv:paper"
     out = tmp_path / "out"
-    assert (
-        main(
-            [
-                "figures",
-                "commands",
-                str(out),
-                str(run),
-                str(tmp_path / "bad.csv"),
-                "--reference",
-                published,
-            ]
-        )
-        == 0
-    )
+    assert cli("figures", "commands", out, run, tmp_path / "bad.csv", "--reference", published) == 0
     colours = {line.get_label(): line.get_color() for line in drawn[0].axes[0].lines}
     assert colours["paper"] == "black" != colours["seed_1"]
     table = pd.read_csv(f"{out}.csv")
     assert table["run"].drop_duplicates().tolist() == ["seed_1", "paper"]
     assert "bad.csv': it lacks the column obtained_mean, obtained_sd" in capsys.readouterr().err
     (run / "sweep.csv").write_text(SWEEP.replace("return", "advantage"))
-    assert main(["figures", "commands", str(out), str(run), published]) == 2
+    assert cli("figures", "commands", out, run, published) == 2
     assert (
         "different commands (advantage and return) do not share an axis" in capsys.readouterr().err
     )
-    assert main(["figures", "commands", str(out), str(tmp_path)]) == 2
+    assert cli("figures", "commands", out, tmp_path) == 2
     assert "make one with lightning-rl eval CKPT --command sweep" in capsys.readouterr().err
 
 
@@ -65,7 +51,7 @@ def test_methods_are_drawn_side_by_side(tmp_path, capsys):
     claim.write_text(CLAIM)
     run.mkdir()
     (run / "sweep.csv").write_text(SWEEP)
-    assert main(["figures", "obedience", str(out), f"{claim}:RCP-A", str(run)]) == 0
+    assert cli("figures", "obedience", out, f"{claim}:RCP-A", run) == 0
     table = pd.read_csv(f"{out}.csv")
     assert table["method"].drop_duplicates().tolist() == ["RCP-A", "run"]
     assert table.loc[table["method"] == "RCP-A", "run"].drop_duplicates().tolist() == [
@@ -90,7 +76,7 @@ def test_methods_are_drawn_side_by_side(tmp_path, capsys):
         "mean error 22, worst 40" in drawn
     )  # 5 and 40, on average 22.5; it does not say of how many episodes
     (run / "sweep.csv").write_text(SWEEP.replace("return", "advantage"))
-    assert main(["figures", "obedience", str(out), str(run)]) == 2
+    assert cli("figures", "obedience", out, run) == 2
     assert "its commands are no returns (but: advantage)" in capsys.readouterr().err
 
 
@@ -108,16 +94,16 @@ def test_runs_go_by_what_their_configs_say(tmp_path, capsys):
     out = tmp_path / "out"
     for figure, column in (("commands", "run"), ("obedience", "method")):
         for sources in (runs[:2], [f"{run}/sweep.csv" for run in runs[:2]]):
-            assert main(["figures", figure, str(out), *sources]) == 0
+            assert cli("figures", figure, out, *sources) == 0
             assert pd.read_csv(f"{out}.csv")[column].drop_duplicates().tolist() == [
                 "RCP-A seed_1",
                 "UDRL seed_1",
             ]
         capsys.readouterr()
-        assert main(["figures", figure, str(out), *runs]) == 2
+        assert cli("figures", figure, out, *runs) == 2
         error = capsys.readouterr().err
         assert (
             f"'{runs[1]}' and '{runs[2]}' are both called 'UDRL seed_1'; tell them apart with a "
             "name each, as CSV:LABEL" in error
         )
-        assert main(["figures", figure, str(out), *runs[:2], f"{runs[2]}/sweep.csv:wide"]) == 0
+        assert cli("figures", figure, out, *runs[:2], f"{runs[2]}/sweep.csv:wide") == 0

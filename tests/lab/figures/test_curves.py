@@ -1,9 +1,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import run_cli, run_dir
+from helpers import cli, log_scalars, run_cli, run_dir
 from matplotlib.legend import Legend
-from torch.utils.tensorboard import SummaryWriter
 
 from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
@@ -13,7 +12,7 @@ from lightning_rl.lab.figures.registry import LEGENDS
 
 
 def draw(*words) -> int:
-    return main(["figures", *map(str, words)])
+    return cli("figures", *words)
 
 
 def test_the_legend_has_a_place_that_there_is(capsys):
@@ -87,11 +86,9 @@ def test_bins_without_number_are_refused():
 
 def write_run(folder, seed, *points):
     """A run directory with these values of the evaluation at these steps."""
+    tags = ("rollout/return_mean", "eval/return_mean", "eval_greedy/return_mean")
     run = folder / "cartpole" / "default" / "UDRL" / f"seed_{seed}"
-    with SummaryWriter(str(run / "logger" / "version_0")) as writer:
-        for step, value in points:
-            for tag in ("rollout/return_mean", "eval/return_mean", "eval_greedy/return_mean"):
-                writer.add_scalar(tag, value, step)
+    log_scalars(run, {tag: dict(points) for tag in tags})
 
 
 COMMANDS = {
@@ -147,24 +144,28 @@ def test_runs_with_a_single_evaluation_are_scored_drawn_and_reported(tmp_path, c
 )
 def test_the_axis_of_a_search_says_what_it_counts(tmp_path, steps, flags, label):
     run = tmp_path / "runs" / "CartPole-v1" / "suite" / "SE" / "seed_1"
-    with SummaryWriter(str(run / "logger" / "version_0")) as writer:
-        for generation, step in enumerate(steps, 1):
-            counted = {"time/num_updates": generation, "time/episodes": 2 * generation}
-            speed = {"time/env_steps_per_second": 1000 if step > generation else 0}
-            for tag, value in {"es/fitness_mean": 5, **counted, **speed}.items():
-                writer.add_scalar(tag, value, step)
+    speed = {}
+    updates = {}
+    for generation, step in enumerate(steps, 1):
+        speed[step] = 1000 if step > generation else 0
+        updates[step] = generation
+    scalars = {
+        "es/fitness_mean": dict.fromkeys(steps, 5),
+        "time/num_updates": updates,
+        "time/episodes": {step: 2 * count for step, count in updates.items()},
+        "time/env_steps_per_second": speed,
+    }
+    log_scalars(run, scalars)
     for figure in ("curves", "generalisation"):
         assert (
-            main(
-                [
-                    "figures",
-                    figure,
-                    str(tmp_path / "o"),
-                    str(tmp_path / "runs"),
-                    "--tag",
-                    "es/fitness_mean",
-                    *flags,
-                ]
+            cli(
+                "figures",
+                figure,
+                tmp_path / "o",
+                tmp_path / "runs",
+                "--tag",
+                "es/fitness_mean",
+                *flags,
             )
             == 0
         )
@@ -178,25 +179,15 @@ def test_the_axis_of_a_search_says_what_it_counts(tmp_path, steps, flags, label)
 )
 def test_as_many_updates_as_steps_are_still_steps(tmp_path, speed, label):
     run = tmp_path / "runs" / "cliff" / "default" / "QL" / "seed_1"
-    with SummaryWriter(str(run / "logger" / "version_0")) as writer:
-        for step in (50, 100, 150):
-            for tag, value in {
-                "eval/return_mean": 5,
-                "time/num_updates": step,
-                "time/env_steps_per_second": speed,
-            }.items():
-                writer.add_scalar(tag, value, step)
+    steps = (50, 100, 150)
+    scalars = {
+        "eval/return_mean": dict.fromkeys(steps, 5),
+        "time/num_updates": {step: step for step in steps},
+        "time/env_steps_per_second": dict.fromkeys(steps, speed),
+    }
+    log_scalars(run, scalars)
     assert (
-        main(
-            [
-                "figures",
-                "curves",
-                str(tmp_path / "o"),
-                str(tmp_path / "runs"),
-                "--tag",
-                "eval/return_mean",
-            ]
-        )
+        cli("figures", "curves", tmp_path / "o", tmp_path / "runs", "--tag", "eval/return_mean")
         == 0
     )
     assert f">{label}<" in (tmp_path / "o.svg").read_text()

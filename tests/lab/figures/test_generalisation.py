@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
-from helpers import run_cli
+from helpers import cli, run_cli
 
-from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.curves import (
@@ -250,10 +249,7 @@ def test_one_command_from_run_directories(tmp_path, capsys):
             == 0
         )
     out = tmp_path / "figure"
-    assert (
-        main(["--figure", "generalisation", str(out), str(tmp_path / "exp"), "--line", "13:best"])
-        == 0
-    )
+    assert cli("--figure", "generalisation", out, tmp_path / "exp", "--line", "13:best") == 0
     assert out.with_suffix(".png").stat().st_size > 5_000
     rows = (tmp_path / "figure-areas.csv").read_text().splitlines()
     assert rows[0] == "gamename,group,seeds,steps,mean,low,high"

@@ -2,8 +2,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import cli
 
-from lightning_rl.cli import main
 from lightning_rl.lab.figures.curves import Look, Panel, draw_panel, read_reference
 from lightning_rl.lab.figures.groups import Group
 from lightning_rl.lab.figures.scores import mark_rows, mark_table, near
@@ -30,17 +30,12 @@ def test_by_hand(tmp_path, capsys):
     table.to_csv(tmp_path / "t.csv", index=False)
     (tmp_path / "paper.csv").write_text("env_steps,value\n10,7\n")
     flags = ["--at", "10", "--window", "2", "--reference", f"{tmp_path}/paper.csv:paper"]
-    assert (
-        main(
-            ["figures", "marks", str(tmp_path / "o"), str(tmp_path / "t.csv"), *flags, "--markdown"]
-        )
-        == 0
-    )
+    assert cli("figures", "marks", tmp_path / "o", tmp_path / "t.csv", *flags, "--markdown") == 0
     assert capsys.readouterr().out.splitlines()[-2:] == [
         "| m, g, 2 seeds | 20.0 [-107.1, 147.1] |",
         "| paper | 7.0 |",
     ]
-    assert main(["figures", "marks", str(tmp_path / "o"), str(tmp_path / "t.csv"), *flags]) == 0
+    assert cli("figures", "marks", tmp_path / "o", tmp_path / "t.csv", *flags) == 0
     assert pd.read_csv(tmp_path / "o-marks.csv")["value"].tolist() == [20.0]
 
 

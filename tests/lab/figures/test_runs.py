@@ -1,10 +1,8 @@
 import shutil
 
 import pytest
-from helpers import run_cli, run_dir
-from torch.utils.tensorboard import SummaryWriter
+from helpers import cli, log_scalars, run_cli, run_dir
 
-from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
 from lightning_rl.lab.figures.groups import label_groups, labelled_runs
 from lightning_rl.lab.figures.runs import find_runs, open_run, read_table, require_one_run_per_seed
@@ -12,10 +10,7 @@ from lightning_rl.lab.scalars import read_scalar
 
 
 def write_run(folder, points, tag="rollout/return_mean", version=0):
-    with SummaryWriter(str(folder / "logger" / f"version_{version}")) as writer:
-        for step, value in points.items():
-            writer.add_scalar(tag, value, step)
-    return folder
+    return log_scalars(folder, {tag: points}, version)
 
 
 def test_a_resumed_run_is_one_curve_without_what_was_done_twice(tmp_path):
@@ -111,9 +106,9 @@ def test_a_broken_run_never_hides_the_good_ones(tmp_path, capsys):
 
 
 def test_nothing_to_draw_is_an_error(tmp_path, capsys):
-    assert main(["figures", "curves", str(tmp_path / "out"), str(tmp_path)]) == 2
+    assert cli("figures", "curves", tmp_path / "out", tmp_path) == 2
     assert capsys.readouterr().err.strip().splitlines()[-1].startswith("error: nothing to draw")
-    assert main(["figures", "curve"]) == 2
+    assert cli("figures", "curve") == 2
     assert "'curve' is unknown; did you mean 'curves'?" in capsys.readouterr().err
 
 
@@ -192,7 +187,7 @@ def test_what_a_results_csv_loses_is_said(tmp_path, capsys):
 def test_a_group_by_an_unknown_key_is_refused(tmp_path, capsys):
     path = tmp_path / "t.csv"
     path.write_text("implementation,seed,env_steps,value\nm,1,10,1\n")
-    assert main(["figures", "curves", "out", str(path), "--group", "learning_rate"]) == 2
+    assert cli("figures", "curves", "out", path, "--group", "learning_rate") == 2
     assert "--group learning_rate: no source has that key" in capsys.readouterr().err
 
 
@@ -209,13 +204,8 @@ def test_runs_of_one_seed_are_named_as_a_pair(tmp_path):
 )
 def test_a_group_by_a_key_that_no_run_has_is_named_last(tmp_path, capsys, figure, tag):
     run = tmp_path / "cartpole" / "default" / "UDRL" / "seed_1"
-    with SummaryWriter(str(run / "logger" / "version_0")) as writer:
-        for name in (tag, "time/num_updates"):
-            writer.add_scalar(name, 1.0, 1)
-    assert (
-        main(["figures", figure, str(tmp_path / "out"), str(tmp_path), "--group", "lerning_rate"])
-        == 2
-    )
+    log_scalars(run, {tag: {1: 1.0}, "time/num_updates": {1: 1.0}})
+    assert cli("figures", figure, tmp_path / "out", tmp_path, "--group", "lerning_rate") == 2
     last = (
         "error: --group lerning_rate: no source has that key; they have: gamename, exp_name, "
         "implementation, seed"

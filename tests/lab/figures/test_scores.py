@@ -1,7 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import ROOT
+from helpers import ROOT, cli
 
 from lightning_rl.cli import main
 from lightning_rl.lab.figures.groups import Group
@@ -62,9 +62,7 @@ def test_runs_of_unlike_lengths_are_pointed_out(tmp_path, capsys, monkeypatch, e
     monkeypatch.setenv("COLUMNS", "200")
     rows = [f"m,{seed},{step},1" for seed, end in enumerate(ends) for step in range(1, end + 1)]
     (tmp_path / "t.csv").write_text("\n".join(["implementation,seed,env_steps,value", *rows, ""]))
-    assert (
-        main(["figures", "scores", str(tmp_path / "s"), str(tmp_path / "t.csv"), "--bin", "5"]) == 0
-    )
+    assert cli("figures", "scores", tmp_path / "s", tmp_path / "t.csv", "--bin", "5") == 0
     out = " ".join(capsys.readouterr().out.split())
     assert ("runs have 60 to 100 environment steps, each counts as far as it goes" in out) == said
 
@@ -80,7 +78,7 @@ def test_a_short_run_beside_a_long_one_has_bins_of_its_own_length(tmp_path, caps
     (tmp_path / "t.csv").write_text(
         "\n".join(["gamename,implementation,seed,env_steps,value", *rows, ""])
     )
-    assert main(["figures", "scores", str(tmp_path / "s"), str(tmp_path / "t.csv")]) == 0
+    assert cli("figures", "scores", tmp_path / "s", tmp_path / "t.csv") == 0
     scores = pd.read_csv(tmp_path / "s-scores.csv").set_index(["group", "run"])
     assert scores.loc[("short", "seed_0"), ["final", "best"]].tolist() == [
         19.5,
@@ -94,7 +92,7 @@ def test_a_short_run_beside_a_long_one_has_bins_of_its_own_length(tmp_path, caps
 def test_profile_and_table_from_committed_results(tmp_path, capsys):
     source = f"{ROOT}/results/claims/pg-tuned-aac.csv"
     flags = ["--tag", "rollout/return_running_mean"]
-    assert main(["figures", "profile", str(tmp_path / "p"), source, *flags]) == 0
+    assert cli("figures", "profile", tmp_path / "p", source, *flags) == 0
     table = pd.read_csv(tmp_path / "p.csv")
     for _, own in table.groupby("group"):
         assert own["share"].iloc[0] == 1.0
@@ -103,7 +101,7 @@ def test_profile_and_table_from_committed_results(tmp_path, capsys):
         assert ((own["low"] <= own["share"]) & (own["share"] <= own["high"])).all()
     assert (tmp_path / "p.png").stat().st_size > 5_000
     scored = ["figures", "scores", str(tmp_path / "p"), source, *flags, "--threshold", "200"]
-    assert main([*scored, "--markdown"]) == 0
+    assert cli(*scored, "--markdown") == 0
     out = capsys.readouterr().out
     assert "| AAC | 10 |" in out
     assert not (tmp_path / "p-scores.csv").exists()

@@ -1,16 +1,13 @@
 import csv
 
-from torch.utils.tensorboard import SummaryWriter
-
-from lightning_rl.cli import main
+from helpers import cli, log_scalars
 
 
 def run_with(folder, **scalars):
-    with SummaryWriter(str(folder / "logger" / "version_0")) as writer:
-        for tag, values in scalars.items():
-            for step, value in enumerate(values):
-                writer.add_scalar(tag, value, 10 * step)
-    return str(folder)
+    every_ten = {}
+    for tag, values in scalars.items():
+        every_ten[tag] = {10 * number: value for number, value in enumerate(values)}
+    return log_scalars(folder, every_ten)
 
 
 def test_rows_by_hand(tmp_path, capsys):
@@ -19,21 +16,19 @@ def test_rows_by_hand(tmp_path, capsys):
         run_with(tmp_path / "game" / "exp" / "M" / "seed_1", a=[0.0, 4.0, 8.0, 1000.0], b=[7.0]),
         run_with(tmp_path / "game" / "other" / "M" / "seed_1", a=[2.0]),
     ]
-    main(
-        [
-            "figures",
-            "table",
-            str(tmp_path / "t.csv"),
-            *runs,
-            "--tag",
-            "a",
-            "--tag",
-            "b",
-            "--last",
-            "2",
-            "--until",
-            "20",
-        ]
+    cli(
+        "figures",
+        "table",
+        tmp_path / "t.csv",
+        *runs,
+        "--tag",
+        "a",
+        "--tag",
+        "b",
+        "--last",
+        "2",
+        "--until",
+        "20",
     )
     rows = {(r["group"], r["run"]): r for r in csv.DictReader((tmp_path / "t.csv").open())}
     assert rows["game/exp/M", "seed_1"] == {
@@ -61,9 +56,9 @@ def test_errors(tmp_path, capsys):
         (["--tag", "a", "--last", "0"], "0 is too small"),
         (["--tag", "a", "--until", "-1"], "has no value before -1 env_steps"),
     ):
-        assert main(["figures", "table", str(tmp_path / "t"), run, *flags]) == 2
+        assert cli("figures", "table", tmp_path / "t", run, *flags) == 2
         assert words in capsys.readouterr().err
-    assert main(["figures", "table", str(tmp_path / "t"), run, "--tag", "a"]) == 0
+    assert cli("figures", "table", tmp_path / "t", run, "--tag", "a") == 0
     assert (
         tmp_path / "t-table.csv"
     ).exists()  # not where a figure of the same name has its numbers

@@ -1,18 +1,15 @@
 import numpy as np
 import pytest
-from torch.utils.tensorboard import SummaryWriter
+from helpers import cli, log_scalars
 
-from lightning_rl.cli import main
 from lightning_rl.lab.reports.compare import compare_scores, over_environments, verdict
 
 
 def write_runs(root, game, method, finals, steps=10):
     for seed, final in enumerate(finals):
-        with SummaryWriter(
-            str(root / game / "exp" / method / f"seed_{seed}" / "logger" / "version_0")
-        ) as writer:
-            for step in range(1, steps + 1):
-                writer.add_scalar("rollout/return_mean", final + step / 10, step * 100)
+        points = {100 * step: final + step / 10 for step in range(1, steps + 1)}
+        run = root / game / "exp" / method / f"seed_{seed}"
+        log_scalars(run, {"rollout/return_mean": points})
 
 
 def test_by_hand():
@@ -43,7 +40,7 @@ def test_from_run_directories(tmp_path, capsys, monkeypatch):
         write_runs(tmp_path / "a", game, "A", [5.0, 7.0, 6.0])
         write_runs(tmp_path / "b", game, "B", [1.0, 3.0, 2.0])
     write_runs(tmp_path / "b", "three", "B", [1.0])
-    assert main(["compare", str(tmp_path / "a"), str(tmp_path / "b")]) == 0
+    assert cli("compare", tmp_path / "a", tmp_path / "b") == 0
     out = capsys.readouterr().out
     assert "skipped three: only B has runs on it" in out
     assert "4.0 [1.7, 6.3]" in out
@@ -60,7 +57,7 @@ def test_runs_of_unequal_lengths_are_compared_where_all_have_data(
     monkeypatch.setenv("COLUMNS", "160")
     write_runs(tmp_path / "a", "one", "A", [5.0, 7.0, 6.0], steps=40)
     write_runs(tmp_path / "b", "one", "B", [5.0, 7.0, 6.0], steps=20)
-    assert main(["compare", str(tmp_path / "a"), str(tmp_path / "b"), "--score", score]) == 0
+    assert cli("compare", tmp_path / "a", tmp_path / "b", "--score", score) == 0
     out = capsys.readouterr().out
     assert "one: compared up to 2,000 environment steps, where the shortest run ends" in out
     assert "no difference shown" in out
@@ -79,5 +76,5 @@ def test_refusals(tmp_path, capsys, a, b, words):
     write_runs(tmp_path / "b", "two", "B", [1.0])
     write_runs(tmp_path / "both", "one", "A", [1.0])
     write_runs(tmp_path / "both", "one", "B", [1.0])
-    assert main(["compare", str(tmp_path / a), str(tmp_path / b)]) == 2
+    assert cli("compare", tmp_path / a, tmp_path / b) == 2
     assert words in capsys.readouterr().err

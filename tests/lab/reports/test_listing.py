@@ -3,7 +3,7 @@ import threading
 
 import pytest
 from filelock import lock_descriptor
-from helpers import run_cli, run_dir, tiny_flags
+from helpers import cli, run_cli, run_dir, tiny_flags
 
 from lightning_rl.cli import main
 from lightning_rl.lab.reports.listing import list_runs
@@ -37,18 +37,7 @@ def test_states_of_real_runs(tmp_path, capsys, monkeypatch):
     capsys.readouterr()
     monkeypatch.setenv("COLUMNS", "200")
     assert (
-        main(
-            [
-                "runs",
-                str(tmp_path),
-                "--sort",
-                "env_steps",
-                "--reverse",
-                "--csv",
-                str(tmp_path / "t.csv"),
-            ]
-        )
-        == 0
+        cli("runs", tmp_path, "--sort", "env_steps", "--reverse", "--csv", tmp_path / "t.csv") == 0
     )
     out = capsys.readouterr().out
     assert "4 runs" in out
@@ -73,18 +62,18 @@ def test_steps_are_those_of_the_run_not_of_its_last_evaluation(tmp_path):
 
 
 def test_nothing_to_list(tmp_path, capsys):
-    assert main(["runs", str(tmp_path)]) == 2
+    assert cli("runs", tmp_path) == 2
     assert (
         capsys.readouterr().err
         == f"error: no run at or below {tmp_path}; name a folder above some, e.g. exp_dir\n"
     )
-    assert main(["runs", str(tmp_path / "nowhere")]) == 2
+    assert cli("runs", tmp_path / "nowhere") == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line == (
         f"error: '{tmp_path / 'nowhere'}' does not exist; give a run directory, or a folder "
         "above some"
     )
-    assert main(["runs", str(tmp_path), "--sort", "speed"]) == 2
+    assert cli("runs", tmp_path, "--sort", "speed") == 2
     assert "invalid choice: 'speed'" in capsys.readouterr().err
 
 
@@ -126,28 +115,23 @@ def test_names_are_shown_as_they_are(name, tmp_path, capsys):
     """Rich would read brackets as markup, matplotlib dollar signs as formulas."""
     assert run_cli(tmp_path / "exp", "--max_epochs", "2", "--exp_name", name) == 0
     capsys.readouterr()
-    assert main(["runs", str(tmp_path / "exp")]) == 0
+    assert cli("runs", tmp_path / "exp") == 0
     assert name in capsys.readouterr().out
     assert (
-        main(
-            [
-                "figures",
-                "curves",
-                str(tmp_path / "out"),
-                str(tmp_path / "exp"),
-                "--group",
-                "exp_name",
-                "--title",
-                name,
-            ]
+        cli(
+            "figures",
+            "curves",
+            tmp_path / "out",
+            tmp_path / "exp",
+            "--group",
+            "exp_name",
+            "--title",
+            name,
         )
         == 0
     )
     assert (tmp_path / "out.svg").read_text().count(name) >= 2  # title and legend
-    assert (
-        main(["report", str(tmp_path / "exp"), "-o", str(tmp_path / "page.html"), "--title", name])
-        == 0
-    )
+    assert cli("report", tmp_path / "exp", "-o", tmp_path / "page.html", "--title", name) == 0
     assert name in (tmp_path / "page.html").read_text()
 
 

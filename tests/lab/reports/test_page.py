@@ -8,9 +8,7 @@ import shutil
 import subprocess
 
 import pytest
-from helpers import run_cli, run_dir
-
-from lightning_rl.cli import main
+from helpers import cli, run_cli, run_dir
 
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -74,7 +72,7 @@ def report(tmp_path_factory):
     film = run_dir(logdir) / "evaluation.mp4"
     film.write_bytes(b"no film")
     out = root / "report.html"
-    assert main(["report", str(logdir), str(root / "empty"), "-o", str(out), "--videos"]) == 0
+    assert cli("report", logdir, root / "empty", "-o", out, "--videos") == 0
     return out
 
 
@@ -103,7 +101,7 @@ def test_the_page_says_everything(report):
 
 
 def test_nothing_to_report(tmp_path, capsys):
-    assert main(["report", str(tmp_path), "-o", str(tmp_path / "r.html")]) == 2
+    assert cli("report", tmp_path, "-o", tmp_path / "r.html") == 2
     assert (
         capsys.readouterr().err
         == f"error: no run at or below {tmp_path}; name a folder above some, e.g. exp_dir\n"
@@ -113,7 +111,7 @@ def test_nothing_to_report(tmp_path, capsys):
 
 def test_a_group_key_that_no_run_has_is_refused(report, tmp_path, capsys):
     words = ["report", str(report.with_name("exp_dir")), "-o", str(tmp_path / "r.html"), "--group"]
-    assert main([*words, "learning_rat"]) == 2
+    assert cli(*words, "learning_rat") == 2
     error = capsys.readouterr().err
     assert (
         error

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from helpers import ROOT, tiny_settings
+from helpers import ROOT, cli, tiny_settings
 
-from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import hold
 from lightning_rl.core.outputs import Out
@@ -52,6 +51,16 @@ def plan_of(tmp_path, name="UDRL", **tune) -> Plan:
     tune = {"seeds": 2, "reports": 3, "budget": {"max_env_steps": 600}, "search": SEARCH, **tune}
     options = RunOptions(name, "cartpole", logdir=tmp_path, settings=tiny_settings(name))
     return Plan(options, load_tune_config(name, "cartpole", tune))
+
+
+def search_flags(logdir, *tune, gamename="cartpole"):
+    """The words of a small search of UDRL, with these ``--tune`` settings."""
+    settings = [f"--set={key}={value}" for key, value in tiny_settings("UDRL").items()]
+    where = ["--implementation", "UDRL", "--gamename", gamename, "--logdir", str(logdir)]
+    return [*where, "--use_tune", *settings, *(f"--tune={setting}" for setting in tune)]
+
+
+LOG_RATES = "search={learning_rate: {log: [1.0e-4, 1.0e-2]}}"
 
 
 @pytest.mark.parametrize("name", ["UDRL", "DDQN"])  # seeds one by one, and stacked
@@ -278,20 +287,9 @@ def test_a_search_from_the_command_line(tmp_path, capsys, ray_cluster):
     outlives.
     """
     search = "search={learning_rate: {choice: [1.0e-3, 1.0e+38]}}"
-    flags = [
-        "--implementation",
-        "UDRL",
-        "--gamename",
-        "cartpole",
-        "--logdir",
-        str(tmp_path),
-        "--seed",
-        "1",
-    ]
-    flags += [f"--set={key}={value}" for key, value in tiny_settings("UDRL").items()]
-    flags += ["--preset", "original", "--use_tune"]
-    flags += ["--tune", "trials=2", "--tune", "seeds=1", "--tune", "reports=1", "--tune", search]
-    assert main([*flags, "--tune", "budget={max_env_steps: 200}"]) == 0
+    flags = search_flags(tmp_path, "trials=2", "seeds=1", "reports=1", search)
+    flags += ["--seed", "1", "--preset", "original"]
+    assert cli(*flags, "--tune", "budget={max_env_steps: 200}") == 0
     folder = tmp_path / "cartpole" / "default" / "UDRL" / "tune"
     rows = list(csv.DictReader((folder / "trials.csv").open()))
     assert len(rows) == 2
@@ -303,22 +301,10 @@ def test_a_search_from_the_command_line(tmp_path, capsys, ray_cluster):
         assert (folder / name).stat().st_size > 50
     assert "best settings" in capsys.readouterr().out
     # a second search of the name is refused; the best settings train
-    assert main([*flags, "--tune", "budget={max_env_steps: 200}"]) == 2
+    assert cli(*flags, "--tune", "budget={max_env_steps: 200}") == 2
     assert "already holds a search; continue with --resume" in capsys.readouterr().err
-    assert (
-        main(
-            [
-                *flags[:8],
-                "--num_workers",
-                "0",
-                "--config",
-                str(folder / "best.yaml"),
-                "--max_epochs",
-                "1",
-            ]
-        )
-        == 0
-    )
+    trained = ["--config", folder / "best.yaml", "--max_epochs", "1", "--num_workers", "0"]
+    assert cli(*flags[:6], "--seed", "1", *trained) == 0
     config = yaml.safe_load(
         (tmp_path / "cartpole" / "default" / "UDRL" / "seed_1" / "config.yaml").read_text()
     )["config"]
@@ -333,39 +319,22 @@ def test_a_search_from_the_command_line(tmp_path, capsys, ray_cluster):
     for other in (["--tune", "budget={max_env_steps: 300}"], ["--set=tau=0.5"], ["--seed=2"]):
         capsys.readouterr()
         same = [] if "--tune" in other else ["--tune", "budget={max_env_steps: 200}"]
-        assert main([*flags, *same, *other, "--resume"]) == 2
+        assert cli(*flags, *same, *other, "--resume") == 2
         assert (
             "use the same settings, or another --exp_name for a new search"
             in capsys.readouterr().err
         )
     with (folder / ".lock").open("w") as lock:
         hold(lock, folder, "")
-        assert main([*flags, "--tune", "budget={max_env_steps: 200}", "--resume"]) == 2
+        assert cli(*flags, "--tune", "budget={max_env_steps: 200}", "--resume") == 2
     assert (
         "is in use by another process; wait until that search has ended" in capsys.readouterr().err
     )
 
 
 def test_a_metric_that_no_trial_logs_ends_the_search_at_the_first(tmp_path, capsys, ray_cluster):
-    flags = [
-        "--implementation",
-        "UDRL",
-        "--gamename",
-        "cartpole",
-        "--logdir",
-        str(tmp_path),
-        "--use_tune",
-    ]
-    flags += [f"--set={key}={value}" for key, value in tiny_settings("UDRL").items()]
-    tune = [
-        "trials=12",
-        "seeds=2",
-        "reports=2",
-        "budget={max_env_steps: 200}",
-        "metric=rollout/retrn_mean",
-    ]
-    tune += ["search={learning_rate: {log: [1.0e-4, 1.0e-2]}}"]
-    assert main([*flags, *(word for setting in tune for word in ("--tune", setting))]) == 2
+    tune = ("trials=12", "seeds=2", "reports=2", "budget={max_env_steps: 200}", LOG_RATES)
+    assert cli(*search_flags(tmp_path, *tune, "metric=rollout/retrn_mean")) == 2
     last = capsys.readouterr().err.strip().splitlines()[-1]
     assert last.startswith("error: --tune metric: '")
     assert last.endswith(
@@ -385,7 +354,7 @@ def test_trials_start_from_the_same_weights_wherever_they_work(tmp_path, monkeyp
     (tmp_path / "mine.ckpt").touch()
     flags = ["--implementation", "UDRL", "--gamename", "lunarlander", "--use_tune"]
     for reload in (["--reload", "mine.ckpt"], ["--reload", "UDRL-lunarlander"], []):
-        assert main([*flags, *reload]) == 0
+        assert cli(*flags, *reload) == 0
     assert [plan.options.reload for plan in plans] == [
         tmp_path / "mine.ckpt",
         SHIPPED / "UDRL-lunarlander.ckpt",
@@ -406,25 +375,9 @@ def test_a_killed_search_goes_on(tmp_path, algorithm):
     """
     for package in NEEDS[algorithm]:
         pytest.importorskip(package)
-    flags = [f"--set={key}={value}" for key, value in tiny_settings("UDRL").items()]
-    flags += [
-        f"--tune={setting}"
-        for setting in (f"algorithm={algorithm}", "trials=4", "seeds=2", "reports=3")
-    ]
-    flags += [
-        "--tune=budget={max_env_steps: 900}",
-        "--tune=search={learning_rate: {log: [1.0e-4, 1.0e-2]}}",
-    ]
-    command = [
-        sys.executable,
-        str(ROOT / "trainer.py"),
-        "--gamename",
-        "cartpole",
-        "--logdir",
-        str(tmp_path),
-        "--use_tune",
-        *flags,
-    ]
+    tune = (f"algorithm={algorithm}", "trials=4", "seeds=2", "reports=3", LOG_RATES)
+    flags = search_flags(tmp_path, *tune, "budget={max_env_steps: 900}")
+    command = [sys.executable, str(ROOT / "trainer.py"), *flags]
     folder = tmp_path / "cartpole" / "default" / "UDRL" / "tune"
     first = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     while not any(len(read_reports(path.parent)) >= 2 for path in folder.glob("*/reports.csv")):
@@ -459,13 +412,13 @@ def test_what_cannot_be_searched_is_refused(tmp_path, capsys, monkeypatch):
         ),
         (["--config", str(tmp_path / "no.yaml")], "does not exist; give another"),
     ):
-        assert main([*base, *flags]) == 2
+        assert cli(*base, *flags) == 2
         assert words in capsys.readouterr().err
     (tmp_path / "other.yaml").write_text("implementation: UDRL\nconfig: {}\n")
-    assert main([*base, "--config", str(tmp_path / "other.yaml")]) == 2
+    assert cli(*base, "--config", tmp_path / "other.yaml") == 2
     assert "is of 'UDRL', this run's implementation is DDQN" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "ConfigSpace", None)  # as if it were not installed
-    assert main([*base, "--use_tune", "--tune", "algorithm=bohb"]) == 2
+    assert cli(*base, "--use_tune", "--tune", "algorithm=bohb") == 2
     message = capsys.readouterr().err
     assert message.startswith("error: --tune algorithm=bohb: ConfigSpace is not installed (")
     assert message.endswith("); pip install 'lightning_rl[bohb]', or take asha or optuna\n")
@@ -474,16 +427,7 @@ def test_what_cannot_be_searched_is_refused(tmp_path, capsys, monkeypatch):
 
 
 def test_a_cluster_that_does_not_answer_is_named(tmp_path, capsys):
-    flags = [
-        "--implementation",
-        "UDRL",
-        "--gamename",
-        "cartpole",
-        "--logdir",
-        str(tmp_path),
-        "--use_tune",
-    ]
-    assert main([*flags, "--ray_address", "127.0.0.1:1"]) == 2
+    assert cli(*search_flags(tmp_path, LOG_RATES), "--ray_address", "127.0.0.1:1") == 2
     assert "--ray_address '127.0.0.1:1': no Ray cluster answers there" in capsys.readouterr().err
     assert not list(tmp_path.rglob("tune"))
 

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
-from helpers import fitting
+from helpers import cli, fitting
 
-from lightning_rl.cli import main
 from lightning_rl.core.catalogue import entry
 from lightning_rl.core.errors import UserError
 from lightning_rl.lab.tuning import search
@@ -73,7 +72,7 @@ def test_every_implementation_can_be_searched_from_the_command_line(tmp_path, mo
             "--logdir",
             str(tmp_path),
         ]
-        assert main([*words, "--tune", "trials=1"]) == 0, name
+        assert cli(*words, "--tune", "trials=1") == 0, name
         ((key, total),) = begun[-1].tune.budget.items()
         assert begun[-1].config({}) == run_config(
             begun[-1].runs("one", {})[0]
@@ -102,7 +101,7 @@ def test_a_preset_can_be_searched_from_the_command_line(tmp_path, monkeypatch, n
         "--logdir",
         str(tmp_path),
     ]
-    assert main([*words, "--tune", "trials=1"]) == 0
+    assert cli(*words, "--tune", "trials=1") == 0
 
 
 def test_a_tune_block_adds_to_the_settings_of_those_that_it_extends():
