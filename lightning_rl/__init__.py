@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from lightning_rl.methods.supervised_model import MBRL
     from lightning_rl.methods.synthetic_dataset import SD
     from lightning_rl.methods.upside_down import RCPA, RCPR, UDRL
+    from lightning_rl.methods.upside_down.commands import Command, register_command
+    from lightning_rl.methods.upside_down.targets import Target, register_target
+    from lightning_rl.methods.upside_down.weightings import Weighting, register_weighting
     from lightning_rl.run.loading import LoadedAgent, load
     from lightning_rl.run.train import Run, train
 
@@ -47,6 +50,9 @@ _NAMES = {
     "methods.registry": ("register_method",),
     "envs.proxy_env": ("load_proxy",),
     "methods.upside_down": ("UDRL", "RCPR", "RCPA"),
+    "methods.upside_down.commands": ("Command", "register_command"),
+    "methods.upside_down.weightings": ("Weighting", "register_weighting"),
+    "methods.upside_down.targets": ("Target", "register_target"),
     "methods.policy_gradient": ("PolicyGradient",),
     "methods.agents": (
         "QL",
@@ -81,20 +87,26 @@ __all__ = [
     "SE",
     "TD3",
     "UDRL",
+    "Command",
     "DuelingDDQN",
     "LoadedAgent",
     "ModelBased",
     "PolicyGradient",
     "Run",
     "TD3Discrete",
+    "Target",
+    "Weighting",
     "__version__",
     "evaluate",
     "load",
     "load_proxy",
     "make_env",
     "register_agent",
+    "register_command",
     "register_env",
     "register_method",
+    "register_target",
+    "register_weighting",
     "train",
 ]
 

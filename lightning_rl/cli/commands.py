@@ -19,6 +19,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES, named_game, unknown_gamename
 from lightning_rl.core.limits import nearest, shown, within
 from lightning_rl.core.lines import say
+from lightning_rl.core.modules import of_modules
 from lightning_rl.core.workers import default_workers
 from lightning_rl.run.options import OPTIONS, RunOptions, checked
 from lightning_rl.run.runtime import import_lightning, prepare_process
@@ -180,7 +181,8 @@ def _settings(arguments: Namespace, method: str, known: Sequence[str]) -> dict[s
         meant["--no_expo_weighting"] = ("weights", "none")
     settings = with_flags(parse_settings(arguments.settings), meant)
     for key in settings:
-        check_key("--set", key, known)
+        if not of_modules():  # whose parts may have keys of their own, see UpsideDownConfig
+            check_key("--set", key, known)
     return settings
 
 

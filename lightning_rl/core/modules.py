@@ -16,8 +16,8 @@ from contextvars import ContextVar
 from importlib.machinery import ModuleSpec, PathFinder
 
 MODULES = "LIGHTNING_RL_MODULES"
-"""The environment variable with a user's modules, by commas, that register methods: so every
-command and process knows these.
+"""The environment variable with a user's modules, by commas, that register methods or parts of
+them: so every command and process knows these.
 """
 
 _TYPED = "LIGHTNING_RL_TYPED"  # modules, one a line
