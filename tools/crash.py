@@ -84,14 +84,14 @@ class Disk(files.System):
     """
 
     def __init__(self, fault: Fault | None = None, before: Disk | None = None):
-        self.fault, self.calls, self.dead = fault, list[tuple[str, str]](), False
+        self.fault = fault
+        self.calls: list[tuple[str, str]] = []
+        self.dead = False
         self._paths: dict[int, Path] = {}
-        # What a file with unsynced changes was when it was synced last, and what takes back changes
-        # of names, by folder.
-        self._synced: dict[Path, bytes] = {} if before is None else before._synced
-        self._undo: dict[Path, list[Callable[[], Any]]] = (
-            collections.defaultdict(list) if before is None else before._undo
-        )
+        self._synced: dict[Path, bytes] = {}  # files with unsynced changes, as last synced
+        self._undo = collections.defaultdict[Path, list[Callable[[], Any]]](list)  # by folder
+        if before is not None:
+            self._synced, self._undo = before._synced, before._undo
 
     def _meet(self, call: str, path: Path) -> bool:
         """Whether the process dies after this call; raises where it is gone, or the call fails."""
@@ -115,7 +115,8 @@ class Disk(files.System):
             raise Killed
 
     def open(self, path: Path, flags: int) -> int:
-        new, folder = not path.exists(), bool(flags & os.O_DIRECTORY)
+        new = not path.exists()
+        folder = bool(flags & os.O_DIRECTORY)
         dies = self._meet("open folder" if folder else "open", path)
         if not folder:
             self._changes(path)
@@ -191,9 +192,8 @@ class Disk(files.System):
     def make_folder(self, path: Path) -> None:
         dies = self._meet("make_folder", path)
         for folder in [each for each in (path, *path.parents) if not each.exists()]:
-            self._undo[folder.parent].append(
-                functools.partial(shutil.rmtree, folder, ignore_errors=True)
-            )
+            remove = functools.partial(shutil.rmtree, folder, ignore_errors=True)
+            self._undo[folder.parent].append(remove)
         super().make_folder(path)
         self._end(dies)
 
@@ -207,14 +207,9 @@ class Disk(files.System):
         for path, synced in self._synced.items():
             if path.exists():
                 now = path.read_bytes()
-                half = (
-                    now[: (len(synced) + len(now)) // 2]
-                    if now.startswith(synced)
-                    else now[: len(now) // 2]
-                )
-                path.write_bytes(
-                    chance.choice([synced, half, now])
-                )  # of what was appended to, all that was synced stays
+                kept = len(synced) if now.startswith(synced) else 0  # what was appended to stays
+                half = now[: (kept + len(now)) // 2]
+                path.write_bytes(chance.choice([synced, half, now]))
         self._synced.clear()
         self._undo.clear()
 
@@ -224,20 +219,9 @@ def _train(
 ) -> Callable[[Path], int]:
     every = {"eval_interval": 1, "checkpoint_interval": 1, "eval_episodes": 1, **settings}
     # With this seed the best evaluation is not the first one.
-    what = [
-        "--implementation",
-        implementation,
-        "--gamename",
-        gamename,
-        "--seed",
-        "1",
-        "--num_workers",
-        "0",
-        "--resume",
-    ]
-    return lambda folder: main(
-        [*what, "--logdir", str(folder), *tiny_flags(implementation, **every), *flags]
-    )
+    words = f"--implementation {implementation} --gamename {gamename} --seed 1 --num_workers 0"
+    words = [*words.split(), "--resume", *tiny_flags(implementation, **every), *flags]
+    return lambda folder: main([*words, "--logdir", str(folder)])
 
 
 def _evaluate(folder: Path) -> int:
@@ -297,7 +281,9 @@ def quick() -> Any:
 
 def attempt(family: str, folder: Path, disk: Disk, chance: random.Random) -> tuple[int | None, str]:
     """The exit code (None: killed) of the family's command, and what it said on stderr."""
-    files.system, said, code = disk, io.StringIO(), None
+    files.system = disk
+    said = io.StringIO()
+    code = None
     files._records.clear()  # which a process begins without
     files._digest_of.clear()
     with (
@@ -309,29 +295,31 @@ def attempt(family: str, folder: Path, disk: Disk, chance: random.Random) -> tup
     Logger.end()
     if disk.dead and disk.fault is not None and disk.fault.kind == "crash":
         disk.lose(chance)
-    for path in (
-        folder.rglob(f".*.{os.getpid()}.tmp") if disk.dead else ()
-    ):  # the next process has another number
-        path.rename(path.with_name(path.name.replace(f".{os.getpid()}.", f".{_NOBODY}.")))
-    for record in folder.rglob(files.RECORD) if disk.dead else ():
-        record.write_text(record.read_text().replace(f".{os.getpid()}.tmp", f".{_NOBODY}.tmp"))
-    return None if disk.dead else code, said.getvalue()
+    if not disk.dead:
+        return code, said.getvalue()
+    ours, others = f".{os.getpid()}.tmp", f".{_NOBODY}.tmp"  # the next process has another number
+    for path in folder.rglob(f".*{ours}"):
+        path.rename(path.with_name(path.name.replace(ours, others)))
+    for record in folder.rglob(files.RECORD):
+        record.write_text(record.read_text().replace(ours, others))
+    return None, said.getvalue()
 
 
 def contents(folder: Path) -> dict[str, Any]:
     """What a run leaves, by file; logs and the lock aside."""
     found: dict[str, Any] = {}
     for path in sorted(folder.rglob("*")):
+        if not path.is_file() or "logger" in path.parts:
+            continue
+        if path.name in (".lock", files.RECORD, *FOREIGN):
+            continue
         name = str(path.relative_to(folder))
-        if (
-            path.is_file()
-            and "logger" not in path.parts
-            and path.name not in (".lock", files.RECORD, *FOREIGN)
-        ):
-            whole = path.suffix in (".ckpt", ".pt")
-            found[name] = torch.load(path, weights_only=True) if whole else path.read_bytes()
-            if path.name == "config.yaml":
-                found[name] = yaml.safe_load(found[name])
+        if path.suffix in (".ckpt", ".pt"):
+            found[name] = torch.load(path, weights_only=True)
+        elif path.name == "config.yaml":
+            found[name] = yaml.safe_load(path.read_bytes())
+        else:
+            found[name] = path.read_bytes()
     return found
 
 
@@ -342,16 +330,13 @@ def difference(a: Any, b: Any, where: str = "") -> str:
     if isinstance(a, dict):
         if a.keys() != b.keys():
             return f"{where}: {sorted(map(str, a.keys() ^ b.keys()))} in one only"
-        return next(
-            (found for key in a if (found := difference(a[key], b[key], f"{where}/{key}"))), ""
-        )
+        parts = (difference(a[key], b[key], f"{where}/{key}") for key in a)
+        return next(filter(None, parts), "")
     if isinstance(a, list | tuple):
         if len(a) != len(b):
             return f"{where}: lengths {len(a)}, {len(b)}"
-        parts = enumerate(zip(a, b, strict=True))
-        return next(
-            (found for n, (x, y) in parts if (found := difference(x, y, f"{where}[{n}]"))), ""
-        )
+        parts = (difference(a[n], b[n], f"{where}[{n}]") for n in range(len(a)))
+        return next(filter(None, parts), "")
     if isinstance(a, torch.Tensor):
         return "" if a.dtype == b.dtype and torch.equal(a, b) else where
     return "" if a == b or (a != a and b != b) else f"{where}: {a!r:.60}, {b!r:.60}"
@@ -377,12 +362,10 @@ def reference(family: str) -> Reference:
 
 def points(families: tuple[str, ...] = tuple(FAMILIES)) -> list[tuple[str, Fault]]:
     """Every call of every family with every fault; a point's place in this order is its number."""
-    every = [
-        (family, Fault(kind, at))
-        for family in families
-        for kind in KINDS
-        for at in range(len(reference(family).calls))
-    ]
+    every = []
+    for family in families:
+        calls = range(len(reference(family).calls))
+        every += [(family, Fault(kind, at)) for kind in KINDS for at in calls]
     random.Random(SEED).shuffle(every)
     return every
 
@@ -391,48 +374,41 @@ def simulate(
     number: int, family: str, fault: Fault, told: Callable[[str], None] = lambda line: None
 ) -> str:
     """What is wrong after this fault; empty if nothing."""
-    chance, expected = random.Random(f"{SEED} {number}"), reference(family)
+    chance = random.Random(f"{SEED} {number}")
+    expected = reference(family)
     faults: list[Fault | None] = [fault, None]
     if chance.random() < 0.25:
         faults.insert(1, Fault(chance.choice(KINDS), chance.randrange(len(expected.calls))))
     with tempfile.TemporaryDirectory(dir=_SCRATCH) as scratch:
         folder = Path(scratch)
-        homes, theirs, disk = (
-            {(folder / name).parent for name in expected.contents},
-            dict[Path, bytes](),
-            None,
-        )
+        homes = {(folder / name).parent for name in expected.contents}
+        theirs: dict[Path, bytes] = {}
+        disk: Disk | None = None
         for each in faults:
             disk = Disk(each, disk)
             code, said = attempt(family, folder, disk, chance)
-            met = (
-                ""
-                if each is None
-                else f"{each.kind} in call {each.at} {disk.calls[each.at : each.at + 1]}"
-            )
+            met = ""
+            if each is not None:
+                met = f"{each.kind} in call {each.at} {disk.calls[each.at : each.at + 1]}"
             told(f"{met or 'no fault'}: {len(disk.calls)} calls, exit code {code}\n{said}")
             lines = [line for line in said.splitlines() if line.startswith("error: ")]
-            if code == 2 and (
-                len(lines) != 1 or each is None or each.kind not in ("full", "error")
-            ):
+            may_refuse = each is not None and each.kind in ("full", "error")
+            if code == 2 and (len(lines) != 1 or not may_refuse):
                 return f"{met}: refused with {said!r}"
             if "Traceback" in said or code not in (0, 2, None):
                 return f"{met}: exit code {code}, {said!r}"
             left = [path.name for path in folder.rglob(".*.tmp") if path.name not in FOREIGN]
-            own = [
-                name for name in left if name.endswith(f".{os.getpid()}.tmp")
-            ]  # a refusal may be before the sweep
-            if (left if code == 0 else own) and code is not None:
+            if code == 2:  # a refusal may come before those of other processes are removed
+                left = [name for name in left if name.endswith(f".{os.getpid()}.tmp")]
+            if left and code is not None:
                 return f"{met}: left {left}"
-            theirs = {
-                path: content for path, content in theirs.items() if path.parent.exists()
-            }  # a crash may lose new folders
-            if changed := [
-                path.name for path, content in theirs.items() if path.read_bytes() != content
-            ]:
-                return f"{met}: {changed} of others changed"
-            for home in homes:
-                for name, content in FOREIGN.items() if home.exists() else ():
+            for path, content in theirs.items():
+                # a crash may lose new folders
+                if path.parent.exists() and path.read_bytes() != content:
+                    return f"{met}: {path.name} of others changed"
+            theirs.clear()
+            for home in filter(Path.exists, homes):
+                for name, content in FOREIGN.items():
                     (home / name).write_bytes(content)
                     theirs[home / name] = content
         wrong = difference(expected.contents, contents(folder))
@@ -454,21 +430,18 @@ def crash(count: int | None, jobs: int) -> int:
     """Tries the first ``count`` points and prints a table; the number of failures."""
     every = points()
     numbers = range(len(every) if count is None else min(count, len(every)))
-    done, failed, started = collections.Counter[Any](), collections.Counter[Any](), time.monotonic()
-    told = started
+    done, failed = collections.Counter[Any](), collections.Counter[Any]()
+    started = told = time.monotonic()
     with concurrent.futures.ProcessPoolExecutor(jobs, multiprocessing.get_context("fork")) as pool:
         for number, wrong in pool.map(_one, numbers, chunksize=4):
             family, fault = every[number]
             done[family, fault.kind] += 1
             if wrong:
                 failed[family, fault.kind] += 1
-                print(
-                    f"fault {number}: {family}: {wrong}\n  again: python tools/crash.py --replay "
-                    f"{number}",
-                    flush=True,
-                )
+                print(f"fault {number}: {family}: {wrong}\n  again: --replay {number}", flush=True)
             if time.monotonic() - told > 10:
-                told, share = time.monotonic(), done.total() / len(numbers)
+                told = time.monotonic()
+                share = done.total() / len(numbers)
                 left = (told - started) * (1 - share) / share
                 so_far = f"{done.total()}/{len(numbers)} faults · {failed.total()} failed"
                 print(f"{so_far} · ETA {left / 60:.1f} min", file=sys.stderr, flush=True)

@@ -96,22 +96,12 @@ class Walk:
     def train(self, *flags: str, method: str = "") -> list[str]:
         self.epochs += self.chance.choice([0, 1, 2])
         method = method or self.method
-        return [
-            "--implementation",
-            method,
-            "--gamename",
-            METHODS[method],
-            "--seed",
-            "1",
-            "--num_workers",
-            "0",
-            "--logdir",
-            str(self.folder),
-            "--max_epochs",
-            str(max(1, self.epochs)),
-            *flags,
-            *tiny_flags(method, eval_interval=1, checkpoint_interval=1, eval_episodes=1),
-        ]
+        words = (
+            f"--implementation {method} --gamename {METHODS[method]} --seed 1 --num_workers 0 "
+            f"--logdir {self.folder} --max_epochs {max(1, self.epochs)}"
+        )
+        every = tiny_flags(method, eval_interval=1, checkpoint_interval=1, eval_episodes=1)
+        return [*words.split(), *flags, *every]
 
     def command(self) -> list[str]:
         """The words of the next command."""
@@ -140,9 +130,7 @@ class Walk:
     def act(self) -> None:
         """The user does something in the run's folder."""
         home = self.chance.choice([self.run, self.run, self.tune])
-        there = [
-            path for path in sorted(home.rglob("*")) if path.is_file() and path.name != state.LOCK
-        ]
+        there = [path for path in files_in(home) if path.name != state.LOCK]
         target = home / self.chance.choice(NAMES)
         kind = self.chance.choice(["delete", "copy", "rename", "add", "edit"])
         if kind == "add" or not there:
@@ -172,12 +160,8 @@ class Walk:
     def do(self, words: Sequence[str]) -> str:
         """What is wrong with a command, or empty; moves files away where a refusal says so."""
         for _ in range(len(NAMES)):
-            before = {
-                path: path.read_bytes()
-                for home in (self.run, self.tune)
-                for path in home.rglob("*")
-                if path.is_file()
-            }
+            there = [*files_in(self.run), *files_in(self.tune)]
+            before = {path: path.read_bytes() for path in there}
             best = self.best()
             code, said = run(words)
             self.told(f"{' '.join(words)}\n  exit code {code} {said}")
@@ -198,10 +182,8 @@ class Walk:
 
     def best(self) -> float:
         """The highest score of a checkpoint that the run has written, and which is still there."""
-        found = [
-            score for path in self.run.glob("epoch=*.ckpt") if (score := score_of(path)) is not None
-        ]
-        return max(found, default=-float("inf"))
+        scores = [score_of(path) for path in self.run.glob("epoch=*.ckpt")]
+        return max([score for score in scores if score is not None], default=-float("inf"))
 
     def _wrong(
         self, words: Sequence[str], code: int, said: str, before: dict[Path, bytes], best: float
@@ -229,6 +211,11 @@ class Walk:
         if self.best() < best:
             return f"the best model is gone: {best} before, {self.best()} now"
         return ""
+
+
+def files_in(folder: Path) -> list[Path]:
+    """All files below a folder."""
+    return [path for path in sorted(folder.rglob("*")) if path.is_file()]
 
 
 def score_of(path: Path) -> float | None:

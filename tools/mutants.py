@@ -39,10 +39,8 @@ from mutations import MUTATIONS, Mutation  # noqa: E402
 
 RESULTS = ROOT / ".mutants.jsonl"
 ENOUGH = 0.95
-_GRACE_S, _PATIENCE = (
-    30.0,
-    5.0,
-)  # a mutant may take this long, plus this many times as long as the area's tests without it
+# A mutant may take so many seconds, plus so many times as long as the area's tests without it.
+_GRACE_S, _PATIENCE = 30.0, 5.0
 _PASSED, _FAILED = 0, 1  # pytest's exit codes
 _WITHOUT = (
     "cacheprovider",
@@ -51,13 +49,7 @@ _WITHOUT = (
     "unraisableexception",
     "threadexception",
 )  # each costs more than a test
-_PLAIN = [
-    "-x",
-    "-q",
-    "--tb=short",
-    "--assert=plain",
-    *(word for name in _WITHOUT for word in ("-p", f"no:{name}")),
-]
+_PLAIN = ["-x", "-q", "--tb=short", "--assert=plain", *(f"-pno:{name}" for name in _WITHOUT)]
 
 
 class Verdict(NamedTuple):
@@ -131,7 +123,8 @@ class Trial:
     """A fork that runs the tests of an area; it ends by itself or at its time limit."""
 
     def __init__(self, tests: tuple[str, ...], mutation: Mutation | None, limit: float):
-        self.tests, self.mutation, self.began, self.limit = tests, mutation, time.monotonic(), limit
+        self.tests, self.mutation, self.limit = tests, mutation, limit
+        self.began = time.monotonic()
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115, closed with the trial
         self.pid = os.fork()
         if not self.pid:
@@ -182,11 +175,8 @@ class Trial:
             return Verdict("killed", seconds, failed.group(1).rpartition("/")[2])
         if code < 0:
             return Verdict("killed", seconds, f"died of signal {-code}")
-        return Verdict(
-            "broken",
-            seconds,
-            text.strip().splitlines()[-1] if text.strip() else f"exit code {code}",
-        )
+        lines = text.strip().splitlines() or [f"exit code {code}"]
+        return Verdict("broken", seconds, lines[-1])
 
     def output(self) -> str:
         """What pytest wrote."""
@@ -206,7 +196,8 @@ def run_all(
     trials: Iterable[Callable[[], Trial]], jobs: int, report: Callable[[Trial, Verdict], None]
 ) -> None:
     """Runs trials, at most ``jobs`` at a time."""
-    waiting, running = deque(trials), list[Trial]()
+    waiting = deque(trials)
+    running: list[Trial] = []
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
@@ -232,21 +223,16 @@ def warm_up() -> None:
     names, sent = os.pipe()
     if not (pid := os.fork()):
         importlib.import_module("lightning_rl.cli")
-        os.write(
-            sent,
-            "\n".join(
-                name for name in sys.modules if not name.startswith(("lightning_rl", "experiments"))
-            ).encode(),
-        )
+        ours = ("lightning_rl", "experiments")
+        others = [name for name in sys.modules if not name.startswith(ours)]
+        os.write(sent, "\n".join(others).encode())
         os._exit(0)
     os.close(sent)
     with os.fdopen(names) as told:
         wanted = told.read().split()
     os.waitpid(pid, 0)
     for name in wanted:
-        with contextlib.suppress(
-            Exception
-        ):  # parts of extensions that only their package can import
+        with contextlib.suppress(Exception):  # what only its own package can import
             importlib.import_module(name)
 
 
@@ -277,17 +263,13 @@ class Memory:
         else:
             sources = [file_of(mutation)]
         asked = [TESTS / test.partition("::")[0] for test in tests]
-        imported = {
-            name
-            for file in asked
-            for name in re.findall(r"^from (\w+) import", file.read_text(), re.MULTILINE)
-        }
-        helpers = [file for name in sorted(imported) if (file := TESTS / f"{name}.py").exists()]
-        words = [*tests, *(() if mutation is None else (mutation.path, mutation.old, mutation.new))]
-        parts = [
-            *(file.read_bytes() for file in [*sources, *asked, *helpers]),
-            *(word.encode() for word in words),
-        ]
+        imported: set[str] = set()
+        for file in asked:
+            imported.update(re.findall(r"^from (\w+) import", file.read_text(), re.MULTILINE))
+        helpers = [TESTS / f"{name}.py" for name in sorted(imported)]
+        read = [*sources, *asked, *(file for file in helpers if file.exists())]
+        words = [*tests, *(() if mutation is None else mutation[:3])]
+        parts = [*(file.read_bytes() for file in read), *(word.encode() for word in words)]
         return hashlib.sha256(b"\0".join(parts)).hexdigest()[:20]
 
 
@@ -307,10 +289,8 @@ def check_areas(
     def report(trial: Trial, verdict: Verdict) -> None:
         words = " ".join(trial.tests)
         if verdict.outcome != "survived":
-            sys.exit(
-                f"{trial.output()}\nerror: {words}: {verdict.outcome} without any mutation; mend "
-                "the tests first"
-            )
+            reason = f"{words}: {verdict.outcome} without any mutation; mend the tests first"
+            sys.exit(f"{trial.output()}\nerror: {reason}")
         memory.add(keys[trial.tests], verdict)
         print(f"  green in {verdict.seconds:5.1f} s  {words}", flush=True)
 
@@ -322,27 +302,23 @@ def run(chosen: Sequence[Mutation], jobs: int, memory: Memory) -> dict[Mutation,
     """The verdicts on all mutations ``chosen``, those known from earlier runs included."""
     seconds = check_areas(chosen, memory, jobs)
     keys = {mutation: memory.key(mutation.tests, mutation) for mutation in chosen}
-    verdicts = {
-        mutation: memory.known[key] for mutation, key in keys.items() if key in memory.known
-    }
-    new = [mutation for mutation in chosen if mutation not in verdicts]
-    print(f"{len(chosen)} mutants, {len(verdicts)} known from earlier runs")
-    began, done = time.monotonic(), 0
+    new = [mutation for mutation in chosen if keys[mutation] not in memory.known]
+    known = len(chosen) - len(new)
+    print(f"{len(chosen)} mutants, {known} known from earlier runs")
+    began = time.monotonic()
+    done = 0
 
     def report(trial: Trial, verdict: Verdict) -> None:
         nonlocal done
-        mutation, done = trial.mutation, done + 1
-        assert mutation is not None
-        memory.add(keys[mutation], verdict)
-        verdicts[mutation] = verdict
-        left = (time.monotonic() - began) / done * (len(new) - done)
-        print(
-            f"[{done}/{len(new)}, {time_left(left)} left] {describe(mutation, verdict)}", flush=True
-        )
+        done += 1
+        assert trial.mutation is not None
+        memory.add(keys[trial.mutation], verdict)
+        left = time_left((time.monotonic() - began) / done * (len(new) - done))
+        print(f"[{done}/{len(new)}, {left} left] {describe(trial.mutation, verdict)}", flush=True)
 
     limits = {tests: _GRACE_S + _PATIENCE * usual for tests, usual in seconds.items()}
     run_all([functools.partial(Trial, m.tests, m, limits[m.tests]) for m in new], jobs, report)
-    return verdicts
+    return {mutation: memory.known[keys[mutation]] for mutation in chosen}
 
 
 def describe(mutation: Mutation, verdict: Verdict | None = None) -> str:
@@ -350,9 +326,8 @@ def describe(mutation: Mutation, verdict: Verdict | None = None) -> str:
     change = f"{mutation.path}: {_one_line(mutation.old)}  ->  {_one_line(mutation.new)}"
     if verdict is None:
         return change
-    return f"{verdict.outcome:8} {verdict.seconds:5.1f} s  {change}" + (
-        f"  ({verdict.note})" if verdict.note else ""
-    )
+    note = f"  ({verdict.note})" if verdict.note else ""
+    return f"{verdict.outcome:8} {verdict.seconds:5.1f} s  {change}{note}"
 
 
 def _one_line(text: str) -> str:
@@ -361,24 +336,16 @@ def _one_line(text: str) -> str:
 
 def conclude(verdicts: dict[Mutation, Verdict], stale: Sequence[Mutation]) -> int:
     """Prints the table, the survivors and what is out of date; the exit code."""
-    folders = sorted(
-        {mutation.path.rpartition("/")[0] or mutation.path for mutation in [*verdicts, *stale]}
-    )
-    print(
-        f"\n{'':16} {'mutants':>8} {'killed':>8} {'survived':>9} {'broken':>8} "
-        f"{'no longer applicable':>21}"
-    )
-    for folder in [*folders, ""]:
+    folders = {mutation.path.rpartition("/")[0] or mutation.path for mutation in verdicts}
+    folders |= {mutation.path.rpartition("/")[0] or mutation.path for mutation in stale}
+    print(f"\n{'':24} {'mutants':>8} {'killed':>8} {'survived':>9} {'broken':>8} {'stale':>8}")
+    for folder in [*sorted(folders), ""]:
         mine = [v for m, v in verdicts.items() if m.path.startswith(folder)]
-        counts = [
-            sum(v.killed for v in mine),
-            *(sum(v.outcome == kind for v in mine) for kind in ("survived", "broken")),
-        ]
+        killed = sum(v.killed for v in mine)
+        survived, broken = (sum(v.outcome == kind for v in mine) for kind in ("survived", "broken"))
         gone = sum(m.path.startswith(folder) for m in stale)
-        print(
-            f"{folder or 'all':16} {len(mine) + gone:8} {counts[0]:8} {counts[1]:9} {counts[2]:8} "
-            f"{gone:21}"
-        )
+        count = len(mine) + gone
+        print(f"{folder or 'all':24} {count:8} {killed:8} {survived:9} {broken:8} {gone:8}")
     for mutation, verdict in verdicts.items():
         if not verdict.killed:
             why = verdict.note or mutation.reason or "no reason is given: a test is missing"
@@ -386,14 +353,11 @@ def conclude(verdicts: dict[Mutation, Verdict], stale: Sequence[Mutation]) -> in
         elif mutation.reason:
             print(f"killed, though said to survive: {describe(mutation)}\n    {mutation.reason}")
     for mutation in stale:
-        print(
-            f"stands {occurrences(mutation)} times in its file, must be once: {describe(mutation)}"
-        )
+        times = occurrences(mutation)
+        print(f"stands {times} times in its file, must be once: {describe(mutation)}")
     killed, count = sum(v.killed for v in verdicts.values()), len(verdicts)
-    print(
-        f"{killed} of {count} killed ({killed / max(count, 1):.1%}; at least {ENOUGH:.0%} are "
-        "asked for)"
-    )
+    share = killed / max(count, 1)
+    print(f"{killed} of {count} killed ({share:.1%}; at least {ENOUGH:.0%} are asked for)")
     return int(bool(stale) or killed < ENOUGH * count)
 
 

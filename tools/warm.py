@@ -31,21 +31,17 @@ from typing import Any, NoReturn
 
 ROOT = Path(__file__).resolve().parent.parent
 _PRELOAD = (
-    *(
-        "lightning_rl.cli",
-        "lightning_rl.run.processes",
-        "lightning_rl.lab.evaluate",
-        "lightning_rl.lab.imagine",
-    ),
-    *(
-        "gymnasium.envs.box2d",
-        "gymnasium.envs.classic_control",
-        "tensorboard.main",
-        "mujoco",
-        "pygame",
-        "moviepy",
-        "tqdm",
-    ),
+    "lightning_rl.cli",
+    "lightning_rl.run.processes",
+    "lightning_rl.lab.evaluate",
+    "lightning_rl.lab.imagine",
+    "gymnasium.envs.box2d",
+    "gymnasium.envs.classic_control",
+    "tensorboard.main",
+    "mujoco",
+    "pygame",
+    "moviepy",
+    "tqdm",
 )
 _SOCKET = "WARM_SOCKET"
 
@@ -113,19 +109,13 @@ class Command:
         self.args = ["python", *map(str, words)]
         self.returncode: int | None = None
         self._files = [tempfile.TemporaryFile("w+", errors="replace") for _ in range(2)]  # noqa: SIM115  # open as long as this
-        self._family: int | None
-        self._family, held = (
-            os.pipe()
-        )  # its other end is held by the command and by every process that it forks
+        # The other end of this pipe is held by the command and by every process that it forks.
+        family, held = os.pipe()
+        self._family: int | None = family
         with Path(os.devnull).open() as nothing:
             fds = [nothing.fileno(), *(file.fileno() for file in self._files), held]
-            self._line = _ask(
-                server().address,
-                self.args[1:],
-                cwd or Path.cwd(),
-                os.environ if env is None else env,
-                fds,
-            )
+            env = os.environ if env is None else env
+            self._line = _ask(server().address, self.args[1:], cwd or Path.cwd(), env, fds)
         os.close(held)
         self.pid = _number(self._line)
 
@@ -226,9 +216,7 @@ def _exactly(line: socket.socket, count: int) -> bytes:
 
 def _client(address: str, words: Sequence[str]) -> NoReturn:
     handed_on = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    signal.pthread_sigmask(
-        signal.SIG_BLOCK, handed_on
-    )  # held until there is a process to hand them to
+    signal.pthread_sigmask(signal.SIG_BLOCK, handed_on)  # until there is a process for them
     line = _ask(address, words, Path.cwd(), os.environ, (0, 1, 2))
     pid = _number(line)
     for number in handed_on:
@@ -251,9 +239,8 @@ def _serve(address: str) -> dict[str, Any]:
     door.listen(64)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests
     os.write(1, b"ready\n")
-    running: dict[
-        int, tuple[int, socket.socket]
-    ] = {}  # by a descriptor that is readable at the command's end
+    # By a descriptor that is readable at the command's end.
+    running: dict[int, tuple[int, socket.socket]] = {}
     while True:
         ready = _readable(0, door, *running, *(line for _, line in running.values()))
         for end, (pid, line) in list(running.items()):
@@ -276,9 +263,8 @@ def _serve(address: str) -> dict[str, Any]:
             if (pid := os.fork()) == 0:
                 os.setsid()
                 signal.signal(signal.SIGINT, signal.default_int_handler)
-                line.sendall(
-                    os.getpid().to_bytes(8, "big", signed=True)
-                )  # by the command: from here on it takes signals
+                # Told by the command itself: from here on it takes signals.
+                line.sendall(os.getpid().to_bytes(8, "big", signed=True))
                 for source in (door, line, *(other for _, other in running.values())):
                     source.close()
                 for number, fd in enumerate(fds[:3]):
