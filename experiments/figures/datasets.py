@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -36,13 +35,8 @@ def draw_pairs(axes: Axes, table: pd.DataFrame, title: str, named: bool) -> None
         text = f"{value:.3g}" if abs(value) >= 0.1 else f"{value:.1g}"  # as wide as its cell
         shade = "white" if abs(shares[row, column]) > 0.8 else "black"
         axes.text(column, row, text, ha="center", va="center", fontsize=9, color=shade)
-    axes.set_xticks(
-        range(len(table.columns)),
-        table.columns if named else [],
-        rotation=30,
-        ha="right",
-        fontsize=9,
-    )
+    names = table.columns if named else []
+    axes.set_xticks(range(len(table.columns)), names, rotation=30, ha="right", fontsize=9)
     axes.set_yticks(range(len(table)), [str(number + 1) for number in range(len(table))])
     axes.set(ylabel="pair", title=title)
     axes.grid(False)
@@ -58,11 +52,9 @@ def draw(given: argparse.Namespace) -> None:
                 "their files"
             )
     tables = {model.name: pair_table(model) for model in models}
-    scale = (
-        " Actions: from -1, the lowest, to 1, the highest."
-        if models[0].proxy.spec.continuous
-        else ""
-    )
+    scale = ""
+    if models[0].proxy.spec.continuous:
+        scale = " Actions: from -1, the lowest, to 1, the highest."
     one_row = len(tables) <= 2  # of panels: it alone makes room for title, names and caption
     height = (2.3 if one_row else 1.1) + 0.33 * max(len(table) for table in tables.values())
     figure, panels = style.panels(len(tables), (7.2, height))
@@ -78,10 +70,9 @@ def draw(given: argparse.Namespace) -> None:
         f"Each row: a state, in the units of the task, and the action to take there.{scale} "
         f"Colours are relative to a column's largest.{names}",
     )
-    rows: list[dict[str, Any]] = [
-        {"proxy": name, "pair": pair + 1, "component": component, "value": value}
-        for name, table in tables.items()
-        for pair, row in table.iterrows()
-        for component, value in row.items()
-    ]
+    rows = []
+    for name, table in tables.items():
+        for pair, row in enumerate(table.to_dict("records"), 1):
+            for component, value in row.items():
+                rows.append({"proxy": name, "pair": pair, "component": component, "value": value})
     style.save(figure, given.out, pd.DataFrame(rows))

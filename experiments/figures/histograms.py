@@ -54,13 +54,11 @@ def coarser(bins: pd.DataFrame) -> pd.DataFrame:
 
 def shares(table: pd.DataFrame) -> pd.DataFrame:
     """sample, component, low, width, share: of the transitions of a sample, over all proxies."""
-    bins = table.groupby(["sample", "component", "low", "width"], sort=False, as_index=False)[
-        "count"
-    ].sum()
+    keys = ["sample", "component", "low", "width"]
+    bins = table.groupby(keys, sort=False, as_index=False)["count"].sum()
     total = bins.groupby(["sample", "component"])["count"].transform("sum")
-    return bins.assign(share=bins["count"] / total).sort_values(
-        ["component", "sample", "low"], ignore_index=True
-    )
+    bins = bins.assign(share=bins["count"] / total)
+    return bins.sort_values(["component", "sample", "low"], ignore_index=True)
 
 
 def draw_histogram(axes: Axes, table: pd.DataFrame, colour: str, label: str) -> None:
@@ -70,14 +68,8 @@ def draw_histogram(axes: Axes, table: pd.DataFrame, colour: str, label: str) -> 
     for piece in np.split(np.arange(len(low)), gap):
         edges = np.append(low[piece], low[piece[-1]] + width[piece[-1]])
         axes.stairs(share[piece], edges, color=colour, fill=True, alpha=0.12, baseline=1e-12)
-        axes.stairs(
-            share[piece],
-            edges,
-            color=colour,
-            linewidth=1.2,
-            baseline=1e-12,
-            label=label if piece[0] == 0 else None,
-        )
+        first = label if piece[0] == 0 else None
+        axes.stairs(share[piece], edges, color=colour, linewidth=1.2, baseline=1e-12, label=first)
 
 
 def draw(given: argparse.Namespace) -> None:
@@ -112,13 +104,13 @@ def draw(given: argparse.Namespace) -> None:
     first = table.iloc[0]
     what = proxies[0] if len(proxies) == 1 else f"{len(proxies)} synthetic environments"
     totals = table[table["component"] == "reward"].groupby("sample", sort=False)["count"].sum()
-    joined = (
-        "; wider where a component would have many"
-        if (bins["width"] > table["width"].min()).any()
-        else ""
-    )
+    joined = ""
+    if (bins["width"] > table["width"].min()).any():
+        joined = "; wider where a component would have many"
     transitions = ", ".join(f"{int(total):,} ({sample})" for sample, total in totals.items())
-    agents = f"{first['agents']} {first['agent']} agents" + (" on each" if len(proxies) > 1 else "")
+    agents = f"{first['agents']} {first['agent']} agents"
+    if len(proxies) > 1:
+        agents += " on each"
     style.describe(
         figure,
         given.title or f"Transitions of {what} beside those of {first['gamename']}",

@@ -21,6 +21,8 @@ from lightning_rl.lab.figures.groups import Group, labelled_runs, make_groups
 from lightning_rl.lab.scalars import natural_order
 from lightning_rl.lab.tables import counted
 
+COLUMNS = ["gamename", "family", "group", "env_steps", "difference", "low", "high", "chance"]
+
 
 def family_of(gamename: str) -> str:
     """The environment without its last size: ``buttongrid-3`` of ``buttongrid-3-2``."""
@@ -41,40 +43,24 @@ def differences(game: str, groups: Sequence[Group], baseline: str) -> pd.DataFra
         for k in np.flatnonzero(whole):
             pair = group.values[:, k], base.values[:, k]
             gap, low, high = map(float, difference_interval(*pair))
-            rows.append(
-                (
-                    game,
-                    family_of(game),
-                    group.label,
-                    float(group.x[k]),
-                    gap,
-                    low,
-                    high,
-                    difference_chance(*pair),
-                )
-            )
-    return pd.DataFrame(
-        rows,
-        columns=["gamename", "family", "group", "env_steps", "difference", "low", "high", "chance"],
-    )
+            row = (game, family_of(game), group.label, float(group.x[k]))
+            rows.append((*row, gap, low, high, difference_chance(*pair)))
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def draw_panel(
     axes: Axes, table: pd.DataFrame, games: Sequence[str], steps: Sequence[float], limit: float
 ) -> AxesImage:
     """One family and one method: a row for each size, a cell for each bin, framed where sure."""
-    cells = table.pivot_table(index="gamename", columns="env_steps", values="difference").reindex(
-        index=games, columns=steps
-    )
+    cells = table.pivot_table(index="gamename", columns="env_steps", values="difference")
+    cells = cells.reindex(index=games, columns=steps)
     image = axes.imshow(
         cells, cmap=plt.get_cmap("RdBu", 15), vmin=-limit, vmax=limit, aspect="auto"
     )
     for row in table.itertuples():
         place = (steps.index(row.env_steps), games.index(row.gamename))
-        shade, weight = (
-            "white" if abs(row.difference) > 0.6 * limit else "black",
-            "bold" if row.sure else "normal",
-        )
+        shade = "white" if abs(row.difference) > 0.6 * limit else "black"
+        weight = "bold" if row.sure else "normal"
         text = f"{row.difference:+.1f}".replace("-0.0", "+0.0")
         axes.annotate(
             text, place, ha="center", va="center", fontsize=9, color=shade, fontweight=weight
@@ -102,10 +88,8 @@ def draw(given: argparse.Namespace) -> None:
     for asked in (given.baseline, *(given.method or ())):
         if asked not in labels:
             raise UserError(unknown("method", asked, labels))
-    table = pd.concat(
-        [differences(game, groups, given.baseline) for game, groups in games.items()],
-        ignore_index=True,
-    )
+    parts = [differences(game, groups, given.baseline) for game, groups in games.items()]
+    table = pd.concat(parts, ignore_index=True)
     if given.method:
         table = table[table["group"].isin(given.method)]
     if table.empty:
@@ -118,20 +102,14 @@ def draw(given: argparse.Namespace) -> None:
     families = dict(list(table.groupby("family", sort=False)))
     heights = [rows["gamename"].nunique() for rows in families.values()]
     lines = [height for height in heights for _ in methods]
-    size = (
-        8.2,
-        1.2 + sum(0.28 * height + 0.6 for height in lines),
-    )  # as wide as a page shows it, for its numbers
-    figure, grid = plt.subplots(
-        len(lines), 1, figsize=size, squeeze=False, height_ratios=[height + 0.3 for height in lines]
-    )
-    for line, (family, rows) in zip(
-        grid.reshape(len(families), len(methods)), families.items(), strict=True
-    ):
-        names, steps = (
-            sorted(rows["gamename"].unique(), key=natural_order),
-            sorted(rows["env_steps"].unique()),
-        )
+    # As wide as a page shows it, for its numbers.
+    size = (8.2, 1.2 + sum(0.28 * height + 0.6 for height in lines))
+    ratios = [height + 0.3 for height in lines]
+    figure, grid = plt.subplots(len(lines), 1, figsize=size, squeeze=False, height_ratios=ratios)
+    grid = grid.reshape(len(families), len(methods))
+    for line, (family, rows) in zip(grid, families.items(), strict=True):
+        names = sorted(rows["gamename"].unique(), key=natural_order)
+        steps = sorted(rows["env_steps"].unique())
         limit = float(rows["difference"].abs().max()) or 1.0
         for axes, method in zip(line, methods, strict=True):
             image = draw_panel(axes, rows[rows["group"] == method], names, steps, limit)
@@ -141,14 +119,13 @@ def draw(given: argparse.Namespace) -> None:
     seeds = counted(len(group.seeds) for groups in games.values() for group in groups)
     text = (
         f"{seeds}; difference of mean returns of the evaluations of the {width:,.6g} steps before; "
+        "framed: no chance by Welch's test, where 5 % of all frames are expected to be false "
+        f"(Benjamini and Hochberg, over {len(table)} cells)"
     )
-    test = "framed: no chance by Welch's test, where 5 % of all frames are expected to be false"
-    framed = f"{test} (Benjamini and Hochberg, over {len(table)} cells)"
-    cells = sum(
-        rows["gamename"].nunique() * rows["env_steps"].nunique() * len(methods)
-        for rows in families.values()
-    )
-    style.describe(
-        figure, given.title, f"{text}{framed}{'; grey: not run' if len(table) < cells else ''}."
-    )
+    cells = 0
+    for rows in families.values():
+        cells += rows["gamename"].nunique() * rows["env_steps"].nunique() * len(methods)
+    if len(table) < cells:
+        text += "; grey: not run"
+    style.describe(figure, given.title, f"{text}.")
     style.save(figure, given.out, table)

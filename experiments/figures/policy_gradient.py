@@ -11,6 +11,7 @@ import argparse
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -53,10 +54,8 @@ def read_run(run: Run) -> pd.DataFrame:
         with contextlib.suppress(UserError):  # this method does not log it
             table[name] = pd.Series(read_scalar(run.path, tag).value)
     if "mean_return" not in table:
-        raise UserError(
-            f"it has no scalar '{PANELS['mean_return'][0]}', which policy gradients log; leave it "
-            "out"
-        )
+        tag = PANELS["mean_return"][0]
+        raise UserError(f"it has no scalar '{tag}', which policy gradients log; leave it out")
     about = {"method": path.parent.name, "seed": path.name.removeprefix("seed_"), "run": str(path)}
     return table.assign(**about, experiment=str(path.parents[1]))
 
@@ -72,21 +71,21 @@ def read_csv(path: Path, label: str | None = None) -> pd.DataFrame:
     if table.empty or not set(COLUMNS) <= set(table):
         raise UserError(f"'{path}': expected a CSV with columns {', '.join(COLUMNS)}")
     table[list(PANELS)] = table[list(PANELS)].apply(pd.to_numeric, errors="coerce")
-    table["method"] = (f"{label} " if label else "") + table["method"].astype(str)
+    table["method"] = table["method"].astype(str)
+    if label:
+        table["method"] = f"{label} " + table["method"]
     table["seed"] = table["seed"].astype(str)
     return table.assign(run=f"{path}:" + table["method"] + ":" + table["seed"], experiment="")
 
 
 def read_runs(sources: Sequence[str]) -> pd.DataFrame:
     """All runs; where they are of several experiments, the method is named with its experiment."""
-    table = read_sources(
-        sources, read_csv, read_run, f"none of {', '.join(sources)} is a policy-gradient run"
-    )
+    nothing = f"none of {', '.join(sources)} is a policy-gradient run"
+    table = read_sources(sources, read_csv, read_run, nothing)
     folders = table["experiment"] != ""
-    if table.loc[folders, "experiment"].nunique() > 1:
-        table.loc[folders, "method"] += " " + table.loc[folders, "experiment"].map(
-            lambda folder: Path(folder).name
-        )
+    experiments = table.loc[folders, "experiment"]
+    if experiments.nunique() > 1:
+        table.loc[folders, "method"] += " " + experiments.map(lambda folder: Path(folder).name)
     return table.reindex(columns=[*COLUMNS, "run"])
 
 
@@ -101,18 +100,18 @@ def summary(run: pd.DataFrame) -> str:
     full = run[run["episode"] >= WINDOW]
     if full.empty:
         return f"{name}: fewer than {WINDOW} episodes"
-    best, last = full.loc[full["mean_return"].idxmax()], full["mean_return"].iloc[-1]
-    return (
-        f"{name}: last {last:.1f}, best {best['mean_return']:.1f} at episode {best['episode']:.0f}"
-    )
+    last = full["mean_return"].iloc[-1]
+    best = full.loc[full["mean_return"].idxmax()]
+    where = f"{best['mean_return']:.1f} at episode {best['episode']:.0f}"
+    return f"{name}: last {last:.1f}, best {where}"
 
 
 def seed_mean(runs: Sequence[pd.DataFrame], name: str) -> tuple[Floats, Floats]:
     """Mean over runs, at the episodes of the shortest: never a mean over fewer seeds."""
-    episode = min(
-        (run["episode"].to_numpy(float) for run in runs), key=lambda episodes: episodes[-1]
-    )
-    return episode, np.mean([np.interp(episode, run["episode"], run[name]) for run in runs], axis=0)
+    shortest = min(runs, key=lambda run: run["episode"].iloc[-1])
+    episode = shortest["episode"].to_numpy(float)
+    curves = [np.interp(episode, run["episode"], run[name]) for run in runs]
+    return episode, np.mean(curves, axis=0)
 
 
 def name_of(label: str) -> str:
@@ -122,11 +121,7 @@ def name_of(label: str) -> str:
 
 def method_colour(label: str) -> str:
     """One colour per method, published or not."""
-    return (
-        style.colour(METHODS.index(name_of(label)))
-        if name_of(label) in METHODS
-        else style.COLOURS[-1]
-    )
+    return style.colour(_rank(label)) if name_of(label) in METHODS else style.COLOURS[-1]
 
 
 def draw_panel(axes: Axes, name: str, table: pd.DataFrame, line: str, named: bool = True) -> None:
@@ -135,22 +130,18 @@ def draw_panel(axes: Axes, name: str, table: pd.DataFrame, line: str, named: boo
     named: for the legend, with markers, as one may lie on another.
     """
     for label, method in table[table[name].notna()].groupby("method", sort=False):
-        runs, colour = (
-            [run for _, run in method.groupby("run", sort=False)],
-            method_colour(str(label)),
-        )
-        for run in runs if len(runs) > 1 and name != "policy_loss" else ():
-            axes.plot(
-                run["episode"], run[name], color=colour, alpha=0.25, linewidth=0.7, linestyle=line
-            )
+        runs = [run for _, run in method.groupby("run", sort=False)]
+        look: dict[str, Any] = {"color": method_colour(str(label)), "linestyle": line}
+        if len(runs) > 1 and name != "policy_loss":
+            for run in runs:
+                axes.plot(run["episode"], run[name], alpha=0.25, linewidth=0.7, **look)
         x, y = seed_mean(runs, name)
-        seeds = f", {len(runs)} seeds" if len(runs) > 1 else ""
-        about = (
-            {"label": f"{label}{seeds}", **style.cue(colour, len(x))}
-            if named
-            else {"marker": style.marker(y)}
-        )
-        axes.plot(x, y, color=colour, linewidth=1.6, linestyle=line, **about)
+        if named:
+            seeds = f", {len(runs)} seeds" if len(runs) > 1 else ""
+            look |= {"label": f"{label}{seeds}", **style.cue(look["color"], len(x))}
+        else:
+            look["marker"] = style.marker(y)
+        axes.plot(x, y, linewidth=1.6, **look)
 
 
 def _rank(label: str) -> int:
@@ -163,28 +154,22 @@ def draw(given: argparse.Namespace) -> None:
     published = pd.concat([table.iloc[:0], *map(read_csv, given.reference)])
     for _, run in table.groupby("run", sort=False):
         say(summary(run))
-    table = thinned(table, given.every).sort_values(
-        "method", key=lambda names: names.map(_rank), kind="stable"
-    )
-    published = published[
-        published["method"].map(name_of).isin(table["method"].map(name_of))
-    ]  # what stands beside nothing
+    table = thinned(table, given.every)
+    table = table.sort_values("method", key=lambda names: names.map(_rank), kind="stable")
+    beside = published["method"].map(name_of).isin(table["method"].map(name_of))
+    published = published[beside]
     figure, panels = style.panels(4, (7.2, 4.8), legend=3)
     for axes, (name, (_, heading)) in zip(panels, PANELS.items(), strict=True):
         draw_panel(axes, name, table, "-")
         draw_panel(axes, name, published, "--", named=False)
         axes.set(ylabel=heading, xlabel="training episodes")
         style.big_numbers(axes.xaxis)
-    for line, what in (("-", "solid: here"), ("--", "dashed: published")) if len(published) else ():
-        panels[-1].plot([], [], color="black", linestyle=line, label=what)
+    if len(published):
+        for line, what in (("-", "solid: here"), ("--", "dashed: published")):
+            panels[-1].plot([], [], color="black", linestyle=line, label=what)
     if given.threshold is not None:
-        panels[-1].axhline(
-            given.threshold,
-            color="grey",
-            linewidth=1,
-            linestyle="-.",
-            label=f"solved: {given.threshold:g}",
-        )
+        solved = f"solved: {given.threshold:g}"
+        panels[-1].axhline(given.threshold, color="grey", linewidth=1, linestyle="-.", label=solved)
     style.shared_legend(figure, panels)
     seeds = counted(table.groupby("method")["run"].nunique())
     thin = "thin: single seeds (not of the policy loss)"

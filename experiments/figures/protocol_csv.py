@@ -75,9 +75,7 @@ def read_protocol(
     refuse_twice(table)
     if "proxy_hash" in table:  # proxies that are not the same may have one name
         several = table.groupby("proxy")["proxy_hash"].transform("nunique") > 1
-        table["proxy"] = table["proxy"].where(
-            ~several, table["proxy"] + " " + table["proxy_hash"].astype(str)
-        )
+        table.loc[several, "proxy"] += " " + table["proxy_hash"].astype(str)
     games = table["gamename"].unique()
     if len(games) > 1:
         raise UserError(f"results of {' and '.join(games)} do not share an axis; draw them apart")
@@ -126,21 +124,20 @@ def ordered(values: Sequence[str], first: Mapping[str, int]) -> list[str]:
     """Distinct values, those that begin as ``first`` says in its order before all others."""
 
     def rank(value: str) -> int:
-        return next((rank for begin, rank in first.items() if value.startswith(begin)), len(first))
+        ranks = [rank for begin, rank in first.items() if value.startswith(begin)]
+        return ranks[0] if ranks else len(first)
 
     return sorted(dict.fromkeys(values), key=rank)
 
 
 def split_common(protocols: Iterable[str]) -> tuple[str, dict[str, str]]:
     """What all protocols say, and what each says of its own."""
-    words = {
-        protocol: re.split(r", (?![^\[]*\])", protocol) for protocol in protocols
-    }  # but for commas as of hidden=[8, 8]
+    # not at commas as of hidden=[8, 8]
+    words = {protocol: re.split(r", (?![^\[]*\])", protocol) for protocol in protocols}
     same = set.intersection(*map(set, words.values()))
-    own = {
-        protocol: ", ".join(word for word in each if word not in same)
-        for protocol, each in words.items()
-    }
+    own = {}
+    for protocol, each in words.items():
+        own[protocol] = ", ".join(word for word in each if word not in same)
     return ", ".join(word for word in next(iter(words.values())) if word in same), own
 
 

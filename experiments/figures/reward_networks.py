@@ -7,6 +7,7 @@ are where.
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
@@ -87,10 +88,8 @@ def curve_table(agents: pd.DataFrame) -> tuple[Floats, Floats, Floats]:
     reward are not independent.
     """
     if agents["every"].nunique() > 1:
-        raise UserError(
-            f"curves with values every {' and '.join(map(str, agents['every'].unique()))} steps do "
-            "not share an axis"
-        )
+        every = " and ".join(map(str, agents["every"].unique()))
+        raise UserError(f"curves with values every {every} steps do not share an axis")
     values = [numbers(cell) for cell in agents["returns"]]
     if len({len(row) for row in values}) > 1:
         raise UserError("curves of different lengths do not share an axis; draw them apart")
@@ -158,10 +157,8 @@ def summary_rows(table: pd.DataFrame, limit: float | None) -> list[tuple[str, ..
             mean = curves.mean(axis=0)
             count = "-" if reward.startswith("real") else str(agents["proxy"].nunique())
             when = "" if limit is None else first_step(steps, mean, limit)
-            best, last = f"{mean.max():.1f}", f"{mean[-1]:.1f}"
-            rows.append(
-                (f"{agent}, {protocol}", reward, count, str(num_agents(agents)), when, best, last)
-            )
+            numbers_of = (str(num_agents(agents)), when, f"{mean.max():.1f}", f"{mean[-1]:.1f}")
+            rows.append((f"{agent}, {protocol}", reward, count, *numbers_of))
     return rows
 
 
@@ -206,24 +203,20 @@ def draw_curves(given: argparse.Namespace) -> None:
                 if len(rewards) > TOGETHER:
                     draw_ends(axes, agents, index)
         if limit is not None:
-            axes.axhline(
-                limit, color="grey", linewidth=1, linestyle="-.", label=f"solved: {limit:g}"
-            )
+            solved = f"solved: {limit:g}"
+            axes.axhline(limit, color="grey", linewidth=1, linestyle="-.", label=solved)
         axes.set(xlabel="training steps", ylabel="return of a greedy real episode")
-        axes.set_title(
-            style.even_lines(f"{agent} ({own[protocol]})".removesuffix(" ()"), TITLE_WIDTH),
-            fontsize=10,
-        )
+        title = f"{agent} ({own[protocol]})" if own[protocol] else agent
+        axes.set_title(style.even_lines(title, TITLE_WIDTH), fontsize=10)
         style.big_numbers(axes.xaxis)
-    for axes in panels if given.low is not None else ():
-        axes.set_ylim(bottom=given.low)
+        if given.low is not None:
+            axes.set_ylim(bottom=given.low)
     style.shared_legend(figure, panels, first=list(map(in_words, rewards)), title="reward")
-    style.describe(
-        figure,
-        given.title or f"Agents with learned rewards on {game}",
-        f"Mean over agents; {_BAND if len(rewards) <= TOGETHER else _DOTS}"
-        f"{lines_text(table, rewards)}" + (f"; protocol: {same}." if same else "."),
-    )
+    spread = _BAND if len(rewards) <= TOGETHER else _DOTS
+    text = f"Mean over agents; {spread}{lines_text(table, rewards)}"
+    if same:
+        text += f"; protocol: {same}"
+    style.describe(figure, given.title or f"Agents with learned rewards on {game}", f"{text}.")
     style.save(figure, given.out, pd.concat(rows, ignore_index=True).assign(gamename=game))
 
 
@@ -269,9 +262,7 @@ def mean_values(table: pd.DataFrame) -> pd.DataFrame:
 
 def steps_into_holes(cells: pd.DataFrame) -> pd.Series:
     """Which actions lead to a hole: their real cost would hide all other differences."""
-    letters = (
-        cells.drop_duplicates(["row", "column"]).set_index(["row", "column"])["cell"].to_dict()
-    )
+    letters = dict(zip(zip(cells["row"], cells["column"], strict=True), cells["cell"], strict=True))
 
     def into_hole(step: pd.Series) -> bool:
         down, right = MOVES[step["action"]]
@@ -285,24 +276,22 @@ def draw_board(axes: Axes, cells: pd.DataFrame, title: str) -> None:
     height, width = int(cells["row"].max()) + 1, int(cells["column"].max()) + 1
     axes.set(xlim=(0, width), ylim=(height, 0), aspect="equal", xticks=[], yticks=[], title=title)
     axes.grid(visible=False)
-    for _, place in cells.drop_duplicates(["row", "column"]).iterrows():
-        if place["cell"] in "O#GS":  # hole, wall, goal, start
-            dark = place["cell"] in "O#"
-            if dark:
-                axes.add_patch(
-                    Rectangle((place["column"], place["row"]), 1, 1, color="#555555", zorder=3)
-                )
-            axes.annotate(
-                place["cell"],
-                (place["column"] + 0.5, place["row"] + 0.5),
-                ha="center",
-                va="center",
-                zorder=4,
-                fontsize=9,
-                fontweight="bold",
-                color="white" if dark else "black",
-                path_effects=[] if dark else style.outlined(3),
-            )
+    places = cells[cells["cell"].isin(list("O#GS"))]  # hole, wall, goal, start
+    for place in places.drop_duplicates(["row", "column"]).itertuples():
+        dark = place.cell in "O#"
+        if dark:
+            axes.add_patch(Rectangle((place.column, place.row), 1, 1, color="#555555", zorder=3))
+        axes.annotate(
+            place.cell,
+            (place.column + 0.5, place.row + 0.5),
+            ha="center",
+            va="center",
+            zorder=4,
+            fontsize=9,
+            fontweight="bold",
+            color="white" if dark else "black",
+            path_effects=[] if dark else style.outlined(3),
+        )
 
 
 def paid_cells(cells: pd.DataFrame) -> pd.DataFrame:
@@ -324,7 +313,8 @@ def shown_rewards(cells: pd.DataFrame, above: float | None, each: bool) -> pd.Da
     """
     paid = paid_cells(cells)
     if above is not None:
-        highest, paid = paid["value"].max(), paid[paid["value"] > above]
+        highest = paid["value"].max()
+        paid = paid[paid["value"] > above]
         if paid.empty:
             raise UserError(
                 f"--above {above:g}: the highest reward is {highest:g}; use a lower limit"
@@ -356,10 +346,10 @@ def draw_rewards(
 def draw_visits(axes: Axes, cells: pd.DataFrame, most: float, title: str) -> PolyCollection:
     """A square for each cell, the darker the more visits; most: on any board."""
     draw_board(axes, cells, title)
-    squares = [
-        [(c, r), (c + 1, r), (c + 1, r + 1), (c, r + 1)]
-        for r, c in zip(cells["row"], cells["column"], strict=True)
-    ]
+    squares = []
+    for row, column in zip(cells["row"], cells["column"], strict=True):
+        below, right = row + 1, column + 1
+        squares.append([(column, row), (right, row), (right, below), (column, below)])
     shades = PolyCollection(
         squares, cmap="Blues", norm=Normalize(0, most), edgecolors="#DDDDDD", linewidths=0.4
     )
@@ -371,27 +361,29 @@ def draw_visits(axes: Axes, cells: pd.DataFrame, most: float, title: str) -> Pol
 def draw_grid(given: argparse.Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv."""
     table = read_cells(given.sources)
-    kinds, first = ordered(table["trained_on"], FIRST), table.iloc[0]
+    first = table.iloc[0]
+    kinds = ordered(table["trained_on"], FIRST)
     means = mean_values(table)
     height, width = int(table["row"].max()) + 1, int(table["column"].max()) + 1
     each = min(0.42 * width + 1.6, style.WIDEST / 2)
-    rows = -(-len(kinds) // 2) if given.each else len(kinds)
+    rows = math.ceil(len(kinds) / 2) if given.each else len(kinds)
     size = (2 * each, (each * height / width * 0.8 + 0.5) * rows + 0.9)
     figure, grid = plt.subplots(rows, 2, figsize=size, squeeze=False)
-    lefts, rights = (
-        (list(grid.flat), []) if given.each else (list(grid[:, 0]), list(grid[:, 1]))
-    )  # as the paper: no visits
+    lefts, rights = list(grid[:, 0]), list(grid[:, 1])
+    if given.each:  # as in the paper: without visits
+        lefts, rights = list(grid.flat), []
     for axes in lefts[len(kinds) :]:
         axes.remove()
     lefts = lefts[: len(kinds)]
-    rewards, visits = (means[means["quantity"] == quantity] for quantity in ("reward", "visits"))
-    scale, most = Normalize(0, 1) if given.each else reward_scale(rewards), visits["value"].max()
+    rewards = means[means["quantity"] == "reward"]
+    visits = means[means["quantity"] == "visits"]
+    scale = Normalize(0, 1) if given.each else reward_scale(rewards)
+    most = visits["value"].max()
     paid = shown_rewards(rewards, given.above, given.each)
     for left, kind in zip(lefts, kinds, strict=True):
-        of_kind = rewards[rewards["trained_on"] == kind]
-        triangles = draw_rewards(
-            left, of_kind, paid[paid["trained_on"] == kind], scale, f"{in_words(kind)}: reward"
-        )
+        title = f"{in_words(kind)}: reward"
+        cells, shown = rewards[rewards["trained_on"] == kind], paid[paid["trained_on"] == kind]
+        triangles = draw_rewards(left, cells, shown, scale, title)
     for right, kind in zip(rights, kinds, strict=False):
         title = f"{in_words(kind)}: where {first['agent']} agents are"
         squares = draw_visits(right, visits[visits["trained_on"] == kind], most, title)
@@ -406,14 +398,13 @@ def draw_grid(given: argparse.Namespace) -> None:
         figure.colorbar(squares, ax=rights, label="share of visits", shrink=0.5)
     count = means.groupby("trained_on")["proxies"].max()
     proxies = "; ".join(f"{in_words(kind)}: {count[kind]:.0f}" for kind in kinds if kind != "real")
-    holes = "" if given.each else "; steps into a hole (O) may lie below the colours' range"
-    left_out = "" if given.above is None else f"; rewards of {given.above:g} and less are left out"
-    style.describe(
-        figure,
-        given.title or f"Learned rewards on {first['gamename']}",
-        f"Mean over reward networks ({proxies}). A triangle is the action towards its "
-        f"side{holes}{left_out}. "
-        + f"Visits: one greedy episode of each of {int(first['agents'])} agents per network."
-        * bool(rights),
-    )
+    text = f"Mean over reward networks ({proxies}). A triangle is the action towards its side"
+    if not given.each:
+        text += "; steps into a hole (O) may lie below the colours' range"
+    if given.above is not None:
+        text += f"; rewards of {given.above:g} and less are left out"
+    text += ". "
+    if rights:
+        text += f"Visits: one greedy episode of each of {int(first['agents'])} agents per network."
+    style.describe(figure, given.title or f"Learned rewards on {first['gamename']}", text)
     style.save(figure, given.out, means.assign(gamename=first["gamename"], proxy="mean"))

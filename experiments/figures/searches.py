@@ -66,53 +66,37 @@ def _of_csv(
     require_whole(table, "generation", 0, GENERATIONS - 1)
     for name in ("gamename", "seed", *keys):
         require_cells(table, name, filled, "filled in")
-    settings = (
-        table["settings"].fillna("").astype(str)
-        if "settings" in table
-        else pd.Series("", table.index)
+    settings = pd.Series("", table.index)
+    if "settings" in table:
+        settings = table["settings"].fillna("").astype(str)
+    if label is None and "implementation" in table:
+        method = table["implementation"].astype(str)
+    else:
+        method = label or path.stem
+    game, seed = table["gamename"].astype(str), table["seed"].astype(str)
+    runs = table[["gamename", "seed", "fitness_mean", *keys]]
+    return runs.assign(
+        exp_name=settings,
+        implementation=method,
+        run=f"{path}:" + game + ":" + settings + ":" + seed,
+        generation=table["generation"] + 1,
     )
-    method = (
-        table["implementation"].astype(str)
-        if label is None and "implementation" in table
-        else label or path.stem
-    )
-    run = (
-        f"{path}:"
-        + table["gamename"].astype(str)
-        + ":"
-        + settings
-        + ":"
-        + table["seed"].astype(str)
-    )
-    runs = table[["gamename", "seed", "fitness_mean", *keys]].assign(
-        exp_name=settings, implementation=method, run=run
-    )
-    return runs.assign(generation=table["generation"] + 1)
 
 
 def _of_run(run: Run, keys: Sequence[str]) -> pd.DataFrame:
-    curve, count = (read_scalar(run.path, tag) for tag in (TAG, COUNT))
-    about = {name: run.key(name) for name in (*IDENTITY, *keys)}
-    plain = {
-        name: value if isinstance(value, bool | int | float) else str(value)
-        for name, value in about.items()
-    }
-    return pd.DataFrame(
-        {
-            **plain,
-            "run": str(run.path),
-            "generation": count.value.astype(int),
-            "fitness_mean": curve.value,
-        }
-    )
+    generation = read_scalar(run.path, COUNT).value.astype(int)
+    fitness = read_scalar(run.path, TAG).value
+    table = pd.DataFrame({"generation": generation, "fitness_mean": fitness})
+    for name in (*IDENTITY, *keys):
+        value = run.key(name)
+        table[name] = value if isinstance(value, bool | int | float) else str(value)
+    return table.assign(run=str(run.path))
 
 
 def limit_of(game: str, table: pd.DataFrame, asked: float | None) -> float:
     """What solves the task; UserError where nobody says."""
-    returns = not (
-        table["implementation"] == "RN"
-    ).any()  # the fitness of reward networks is no return
-    limit = threshold_of(game, asked) if returns else asked
+    of_rewards = (table["implementation"] == "RN").any()  # whose fitness is no return
+    limit = asked if of_rewards else threshold_of(game, asked)
     if limit is None:
         raise UserError(f"what fitness solves '{game}' is not known; give --threshold")
     return limit
@@ -163,18 +147,13 @@ def draw_share(axes: Axes, solved: Floats, colour: str, label: str) -> pd.DataFr
     style.banded_line(
         axes, generation, share, low, high, colour, step="post", linewidth=2.0, label=label
     )
-    return _rows(
-        pd.DataFrame({"mean": share, "low": low, "high": high}, generation), "share of runs solved"
-    )
+    columns = pd.DataFrame({"mean": share, "low": low, "high": high}, generation)
+    return _rows(columns, "share of runs solved")
 
 
 def _rows(columns: pd.DataFrame, quantity: str) -> pd.DataFrame:
-    return (
-        columns.melt(var_name="run", ignore_index=False)
-        .dropna()
-        .reset_index()
-        .assign(quantity=quantity)
-    )
+    rows = columns.melt(var_name="run", ignore_index=False)
+    return rows.dropna().reset_index().assign(quantity=quantity)
 
 
 def draw_success(given: argparse.Namespace) -> None:
@@ -185,19 +164,17 @@ def draw_success(given: argparse.Namespace) -> None:
     figure, grid = plt.subplots(len(games), 2, figsize=(10.5, 3.2 * len(games)), squeeze=False)
     rows = []
     for (left, right), (game, searches) in zip(grid, games, strict=True):
-        limit, end = (
-            limit_of(str(game), searches, given.threshold),
-            int(searches["generation"].max()),
-        )
+        limit = limit_of(str(game), searches, given.threshold)
+        end = int(searches["generation"].max())
         for index, (group, members) in enumerate(searches.groupby("group", sort=False)):
             runs = [by_generation(run) for _, run in members.groupby("run", sort=False)]
             fitness, solved = curves(runs, limit, min(end, given.until or end))
             colour, label = style.colour(index), f"{group}, {counted([len(runs)])}"
-            parts = (
+            for part in (
                 draw_fitness(left, fitness, colour, label),
                 draw_share(right, solved, colour, label),
-            )
-            rows += [part.assign(gamename=game, group=group) for part in parts]
+            ):
+                rows.append(part.assign(gamename=game, group=group))
         left.axhline(limit, color="black", linestyle="--", linewidth=1, label=f"solved: {limit:g}")
         left.set(xlabel="generation", ylabel="fitness: mean return of the agents", title=game)
         right.set(
@@ -224,9 +201,10 @@ def run_table(table: pd.DataFrame, asked: float | None) -> pd.DataFrame:
     """A row per run: gamename, seed, ``STUDY``, generations until solved or in all, and solved."""
     rows = []
     for _, run in table.groupby("run", sort=False):
-        first, fitness = run.iloc[0], by_generation(run)
+        first = run.iloc[0]
+        fitness = by_generation(run)
         when = solved_at(fitness, limit_of(first["gamename"], run, asked))
-        about = {name: first[name] for name in ("gamename", "seed", *STUDY)}
+        about = first[["gamename", "seed", *STUDY]].to_dict()
         rows.append({**about, "generations": when or len(fitness), "solved": when is not None})
     return pd.DataFrame(rows)
 
@@ -264,9 +242,7 @@ def draw_runs(
 ) -> PathCollection:
     """Every run as a point: step size, score transform, and generations until it was solved."""
     lane = np.array([transforms.index(name) for name in runs["score_transform"]], dtype=float)
-    lane += np.random.default_rng(0).uniform(
-        -0.28, 0.28, len(runs)
-    )  # runs of one lane side by side
+    lane += np.random.default_rng(0).uniform(-0.28, 0.28, len(runs))  # side by side
     solved, size = runs["solved"].to_numpy(bool), runs["step_size"].to_numpy(float)
     axes.scatter(
         size[~solved],
@@ -303,13 +279,12 @@ def draw_solved_share(
     height = 0.8 / len(ways)
     for index, mirrored in enumerate(ways):
         chosen = runs[runs["mirrored"] == mirrored]
-        solved = [
-            chosen[chosen["score_transform"] == name]["solved"].to_numpy(float)
-            for name in transforms
-        ]
-        share, low, high = np.array(
-            [share_interval(each) if len(each) else (0, 0, 0) for each in solved]
-        ).T
+        counts, bars = [], []
+        for name in transforms:
+            solved = chosen[chosen["score_transform"] == name]["solved"].to_numpy(float)
+            counts.append(len(solved))
+            bars.append(share_interval(solved) if len(solved) else (0, 0, 0))
+        share, low, high = np.array(bars).T
         place = np.arange(len(transforms)) + (index - (len(ways) - 1) / 2) * height
         label = "mirrored" if mirrored else "not mirrored"
         axes.barh(
@@ -322,7 +297,7 @@ def draw_solved_share(
             alpha=0.85,
             label=label,
         )
-        for y, number in zip(place, map(len, solved), strict=True):
+        for y, number in zip(place, counts, strict=True):
             axes.annotate(f"n={number}", (1.02, y), fontsize=9, va="center")
     axes.set(
         xlabel="share of runs solved, 95 % interval",
@@ -341,10 +316,8 @@ def draw_step_sizes(given: argparse.Namespace) -> None:
             f"runs of {' and '.join(runs['gamename'].unique())} do not share a figure; draw them "
             "apart"
         )
-    transforms, ways = (
-        sorted(runs["score_transform"].unique()),
-        sorted(runs["mirrored"].unique(), reverse=True),
-    )
+    transforms = sorted(runs["score_transform"].unique())
+    ways = sorted(runs["mirrored"].unique(), reverse=True)
     figure, axes = style.panels(len(ways) + 1, (7.2, 0.6 * len(transforms) + 1.6), legend=1)
     scale = Normalize(1, int(runs["generations"].max()))
     for panel, mirrored in zip(axes, ways, strict=False):
@@ -359,8 +332,9 @@ def draw_step_sizes(given: argparse.Namespace) -> None:
     draw_solved_share(axes[-1], runs, transforms, ways)
     style.shared_legend(figure, axes)  # points are everywhere
     title = given.title or f"Step sizes and score transforms on {runs['gamename'].iloc[0]}"
-    text = f"{len(runs)} runs of a seed each, up to {runs['generations'].max()} generations long. "
-    style.describe(
-        figure, title, text + "Heights within a row are random, so that no run hides another."
+    text = (
+        f"{len(runs)} runs of a seed each, up to {runs['generations'].max()} generations long. "
+        "Heights within a row are random, so that no run hides another."
     )
+    style.describe(figure, title, text)
     style.save(figure, given.out, runs)

@@ -82,11 +82,8 @@ def shares(table: pd.DataFrame) -> pd.DataFrame:
     for (agent, group), rows in table.groupby(["agent", "group"], sort=False):
         own = np.array(all_returns(rows))
         value = (own >= grid[:, None]).mean(axis=1)
-        parts.append(
-            pd.DataFrame(
-                {"agent": agent, "group": group, "quantity": "share", "x": grid, "value": value}
-            )
-        )
+        part = pd.DataFrame({"x": grid, "value": value})
+        parts.append(part.assign(agent=agent, group=group, quantity="share"))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -95,11 +92,11 @@ def mean_return(agents: pd.DataFrame) -> tuple[float, float, float]:
 
     Agents on one proxy are not independent.
     """
-    proxies = agents.groupby("proxy")["return_mean"].mean().to_numpy()
-    mean, low, high = mean_interval(
-        proxies if len(proxies) > 1 else agents["return_mean"].to_numpy(float)
-    )
-    return float(mean), float(low), float(high)
+    values = agents.groupby("proxy")["return_mean"].mean().to_numpy()
+    if len(values) == 1:
+        values = agents["return_mean"].to_numpy(float)
+    mean, low, high = map(float, mean_interval(values))
+    return mean, low, high
 
 
 def means(table: pd.DataFrame) -> pd.DataFrame:
@@ -155,20 +152,11 @@ def summary_rows(table: pd.DataFrame) -> list[tuple[str, ...]]:
         ("agent", "trained on", "proxies", "agents", "mean return", "median", "training steps")
     ]
     for (agent, group), agents in table.groupby(["agent", "group"], sort=False):
-        score = interval(*mean_return(agents))
-        steps = f"{agents['train_steps'].mean():,.0f} ± {agents['train_steps'].std():,.0f}"
         count = "-" if str(group).startswith("real") else str(agents["proxy"].nunique())
-        rows.append(
-            (
-                str(agent),
-                str(group),
-                count,
-                str(len(agents)),
-                score,
-                f"{agents['return_mean'].median():.1f}",
-                steps,
-            )
-        )
+        score = interval(*mean_return(agents))
+        median = f"{agents['return_mean'].median():.1f}"
+        steps = f"{agents['train_steps'].mean():,.0f} ± {agents['train_steps'].std():,.0f}"
+        rows.append((str(agent), str(group), count, str(len(agents)), score, median, steps))
     return rows
 
 
@@ -186,9 +174,8 @@ def draw_agents(panels: Sequence[Axes], table: pd.DataFrame) -> pd.DataFrame:
         draw_shares(axes, steps[steps["agent"] == agent], wrapped)
         axes.set_title(f"{agent}, {_range_text(rows['train_steps'])} training steps")
     draw_means(panels[-1], points, list(labels))
-    return pd.concat(
-        [steps, points.melt(["agent", "group"], var_name="quantity")], ignore_index=True
-    )
+    rows = [steps, points.melt(["agent", "group"], var_name="quantity")]
+    return pd.concat(rows, ignore_index=True)
 
 
 def _range_text(values: pd.Series) -> str:
@@ -245,11 +232,9 @@ def _losses_of_csv(path: Path) -> pd.DataFrame:
         losses = table[table["quantity"] == "loss"].rename(columns={"group": "loss", "x": "epoch"})
         return losses[["run", "loss", "epoch", "value"]]
     require(table, ("seed", "env_steps"))
-    epoch = (
-        table["env_steps"] / table.groupby("seed")["env_steps"].transform("min")
-    ).round()  # a claim's curve has the first
+    first = table.groupby("seed")["env_steps"].transform("min")  # a claim's curve has it
     table = table.rename(columns=_CLAIMED).assign(
-        run="seed " + table["seed"].astype(str), epoch=epoch
+        run="seed " + table["seed"].astype(str), epoch=(table["env_steps"] / first).round()
     )
     return table.melt(["run", "epoch"], list(_CLAIMED.values()), "loss", "value").dropna()
 
@@ -264,18 +249,13 @@ def draw_losses(axes: Axes, table: pd.DataFrame) -> None:
     """Thin lines of the runs and their mean."""
     drawn = {}
     for index, (name, label) in enumerate(LOSSES.items()):
-        curves = table[table["loss"] == name].pivot_table(
-            index="epoch", columns="run", values="value"
-        )
+        losses = table[table["loss"] == name]
+        curves = losses.pivot_table(index="epoch", columns="run", values="value")
         if curves.empty:
             continue
-        axes.plot(curves.index, curves, color=style.colour(index), alpha=0.3, linewidth=0.8)
-        (drawn[label],) = axes.plot(
-            curves.index,
-            curves.mean(axis=1, skipna=False),
-            color=style.colour(index),
-            linewidth=2.0,
-        )
+        colour, mean = style.colour(index), curves.mean(axis=1, skipna=False)
+        axes.plot(curves.index, curves, color=colour, alpha=0.3, linewidth=0.8)
+        (drawn[label],) = axes.plot(curves.index, mean, color=colour, linewidth=2.0)
     axes.set(
         xlabel="passes over the data",
         ylabel="loss on held-out transitions",
@@ -283,18 +263,15 @@ def draw_losses(axes: Axes, table: pd.DataFrame) -> None:
         title="the model",
     )
     style.plain_ticks(axes.yaxis)
-    axes.legend(
-        drawn.values(), drawn.keys(), loc="best"
-    )  # its own: the legend of all panels is of the agents
+    # Its own legend: that of all panels is of the agents.
+    axes.legend(drawn.values(), drawn.keys(), loc="best")
 
 
 def draw_supervised(given: argparse.Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv."""
     losing = [source for source in given.sources if _has_losses(split_label(source)[0])]
-    tables, losses = (
-        [source for source in given.sources if source not in losing],
-        read_losses(list(map(Path, losing))),
-    )
+    tables = [source for source in given.sources if source not in losing]
+    losses = read_losses(list(map(Path, losing)))
     if not tables:
         raise UserError(
             "no agents to draw: name a CSV of lightning-rl proxies transfer beside the run "
@@ -312,9 +289,6 @@ def draw_supervised(given: argparse.Namespace) -> None:
         "Interval of a mean return: over proxies, over agents where there is one. "
         f"Loss: {counted([losses['run'].nunique()])}, thin: single runs, thick: their mean.",
     )
-    curves = losses.rename(columns={"loss": "group", "epoch": "x"}).assign(
-        quantity="loss", agent=""
-    )
-    style.save(
-        figure, given.out, pd.concat([shown, curves], ignore_index=True).assign(gamename=game)
-    )
+    curves = losses.rename(columns={"loss": "group", "epoch": "x"})
+    rows = pd.concat([shown, curves.assign(quantity="loss", agent="")], ignore_index=True)
+    style.save(figure, given.out, rows.assign(gamename=game))
