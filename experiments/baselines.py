@@ -328,7 +328,7 @@ def run(given: argparse.Namespace) -> None:
         settings=parse_settings(given.settings),
     )
     config, spec = run_config(options), env_spec(given.gamename)
-    if (reason := AGENTS[name].agent.misfit(spec)) is not None:
+    if (reason := AGENTS[name].agent.why_unsupported(spec)) is not None:
         raise UserError(f"gamename '{given.gamename}' does not fit {name}: {reason}")
     options = dataclasses.replace(options, implementation=f"{BASELINE}{name}")
     if given.resume and _finished(options, config):

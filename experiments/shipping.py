@@ -43,7 +43,7 @@ def ship(name: str, path: Path, claim: str | None) -> ShippedAgent:
                 calibrate_checkpoint(acting, num_workers=0)
                 method = load(acting).method
             made += ", then lightning-rl eval --calibrate"
-        played = evaluate(method, EPISODES)[method.plays]
+        played = evaluate(method, EPISODES)[method.action_mode]
         write_plain(SHIPPED / acting.name, acting_checkpoint(acting))
     limits = method.command_limits()
     ranges = {}
@@ -61,7 +61,7 @@ def ship(name: str, path: Path, claim: str | None) -> ShippedAgent:
         EPISODES,
         made,
         claim,
-        method.plays,
+        method.action_mode,
         {key: _rounded_within(*limits) for key, limits in ranges.items()},
     )
 

@@ -202,7 +202,7 @@ def test_a_config_table_with_what_a_gamename_and_a_preset_change(capsys):
         if line.startswith("| `")
     }
     config = run_config(RunOptions("UDRL", "lunarlander", preset="weighted"))
-    unknown = config.unread().keys() | config.absent_networks().keys()
+    unknown = config.ignored_keys().keys() | config.absent_networks().keys()
     assert all(
         getattr(config, key) == value
         for key, value in found.items()

@@ -110,7 +110,7 @@ def test_an_agent_is_evaluated_into_a_folder_of_its_own(tmp_path, monkeypatch, c
 
 @pytest.mark.parametrize("mode", ["sampled", "greedy"])
 def test_a_run_becomes_an_agent_that_acts_as_its_checkpoint(tmp_path, monkeypatch, mode):
-    monkeypatch.setattr("lightning_rl.methods.base.Method.plays", mode)
+    monkeypatch.setattr("lightning_rl.methods.base.Method.action_mode", mode)
     assert run_cli(tmp_path, "--max_epochs", "2", implementation="AAC", gamename="cartpole") == 0
     (run_dir,) = tmp_path.glob("cartpole/*/AAC/seed_*")
     monkeypatch.setattr("experiments.shipping.SHIPPED", tmp_path)

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import fields
 
 from lightning_rl.agents.cloning import CloneConfig
-from lightning_rl.core.config import build_config, merged_values, parse_settings, refuse_unread
+from lightning_rl.core.config import build_config, merged_values, parse_settings, refuse_ignored
 from lightning_rl.envs.proxies import Proxy
 from lightning_rl.envs.synthetic_dataset import DatasetProxy
 from lightning_rl.lab.protocols.agents import AgentKind, asked_models, jobs_on, write_agents
@@ -23,12 +23,12 @@ def run(given: argparse.Namespace) -> None:
     settings = parse_settings(given.settings)
     config = build_config(SDConfig, [*merged_values("SD", gamename), ("--set", settings)])
     read = [field.name for field in fields(CloneConfig)]
-    unread = {
+    ignored_keys = {
         key: f"it is of the search; clones read {', '.join(read)}"
         for key in vars(config)
         if key not in read
     }
-    refuse_unread(unread, ("--set", settings))
+    refuse_ignored(ignored_keys, ("--set", settings))
     kind = AgentKind("clone", config, given.hyperparameters == "varied", settings)
 
     def loop_for(kind: AgentKind, proxy: Proxy) -> InnerLoop:

@@ -22,7 +22,7 @@ from lightning_rl.core.config import (
     dotted_keys,
     merged_values,
     parse_settings,
-    refuse_unread,
+    refuse_ignored,
 )
 from lightning_rl.core.console import counting
 from lightning_rl.core.errors import UserError
@@ -65,8 +65,8 @@ def evolve(
     cls = METHODS[implementation]
     config = build_config(cls.Config, [*base, *asked])
     reason = "runs of trainer.py read it, here max_epochs alone counts; leave it out"
-    unread = config.unread() | dict.fromkeys(OF_RUNS, reason)
-    refuse_unread(unread, *((where, dotted_keys(values)) for where, values in asked))
+    ignored_keys = config.ignored_keys() | dict.fromkeys(OF_RUNS, reason)
+    refuse_ignored(ignored_keys, *((where, dotted_keys(values)) for where, values in asked))
     config = config.resolved(gamename)
     values = dataclasses.asdict(config)
     method = cls(gamename, implementation=implementation, seed=seed, config=values)

@@ -42,7 +42,7 @@ class AgentConfig(MethodConfig):
     early_out_virtual_diff: PositiveFloat
     faithful: bool
 
-    def unread(self) -> dict[str, str]:
+    def ignored_keys(self) -> dict[str, str]:
         """Keys of stop rules that are not chosen, and of kinds of curiosity that are off.
 
         Those of a kind begin with its name, ``icm_..`` or ``count_..``.
@@ -140,7 +140,7 @@ class Agent(Actors):
     cfg: Any
 
     @classmethod
-    def misfit(cls, spec: EnvSpec) -> str | None:
+    def why_unsupported(cls, spec: EnvSpec) -> str | None:
         """Why it cannot play an environment, with the remedy; None where it can."""
         if cls.actions == "discrete" and spec.continuous:
             return "it is for discrete actions; use TD3 or PPO"

@@ -76,7 +76,7 @@ class ModelBasedConfig(LossWeights, MethodConfig):
             return None
         return "cuda_graphs=true records what a GPU does; leave it out"
 
-    def unread(self) -> dict[str, str]:
+    def ignored_keys(self) -> dict[str, str]:
         reason = f"agents with transitions: {self.transitions} do not read it; leave it out"
         readers = dict(_READERS)
         if "logit-bits" in self.faithful:

@@ -65,8 +65,8 @@ class PPOConfig(AgentConfig, NetConfig):
     std_init: PositiveFloat
     max_grad_norm: PositiveFloat | None
 
-    def unread(self) -> dict[str, str]:
-        found = super().unread()
+    def ignored_keys(self) -> dict[str, str]:
+        found = super().ignored_keys()
         if self.standardise == "returns":
             found["gae_lambda"] = (
                 "Monte-Carlo returns have no lambda; set standardise=advantages as well"

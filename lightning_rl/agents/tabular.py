@@ -64,7 +64,7 @@ class QLearning(Agent):
         self._explore_next = self.noise("explore next", (2,), "uniform")
 
     @classmethod
-    def misfit(cls, spec: EnvSpec) -> str | None:
+    def why_unsupported(cls, spec: EnvSpec) -> str | None:
         if spec.one_hot and not spec.continuous:
             return None
         return (

@@ -116,7 +116,9 @@ def _search(arguments: Namespace) -> int:
                 "with --tune"
             )
     fixed = Plan(options, config).config({})
-    config = load_tune_config(options.implementation, options.gamename, settings, fixed.unread())
+    config = load_tune_config(
+        options.implementation, options.gamename, settings, fixed.ignored_keys()
+    )
     reload = options.reload
     if reload is not None:
         reload = reload.resolve()  # trials work in folders of their own

@@ -416,14 +416,14 @@ def dotted_keys(values: Mapping[str, Any]) -> Iterator[str]:
             yield from (f"{key}.{inner}" for inner in dotted_keys(value))
 
 
-def refuse_unread(unread: Mapping[str, str], *asked: tuple[str, Iterable[str]]) -> None:
-    """UserError for a key that was set, (where, keys), though it makes no difference; unread:
+def refuse_ignored(ignored_keys: Mapping[str, str], *asked: tuple[str, Iterable[str]]) -> None:
+    """UserError for a key that was set, (where, keys), though it makes no difference; ignored_keys:
     key -> reason.
     """
     for where, keys in asked:
         for key in keys:
-            if key in unread:
-                raise UserError(f"{where}: key '{key}': {unread[key]}")
+            if key in ignored_keys:
+                raise UserError(f"{where}: key '{key}': {ignored_keys[key]}")
 
 
 def config_layers(
@@ -479,8 +479,10 @@ def load_config(
         refuse_hidden_preset(schema, implementation, gamename, preset, config)
     layers = config_layers(implementation, gamename, preset, config)
     built = build_config(schema, [*layers, (where, settings)])
-    refuse_unread(
-        built.unread(), ("--config", changes(config, layers[:-1])), (where, dotted_keys(settings))
+    refuse_ignored(
+        built.ignored_keys(),
+        ("--config", changes(config, layers[:-1])),
+        (where, dotted_keys(settings)),
     )
     return built.resolved(gamename)
 
@@ -490,15 +492,15 @@ def method_config(
     implementation: str,
     gamename: str,
     preset: str | None,
-    config: Mapping[str, Any],
+    config: M | Mapping[str, Any],
     settings: Mapping[str, Any],
     where: str,
 ) -> M:
-    """The config of a method that is built: that of ``load_config``, or ``config`` as it is where
-    it has every key.
-
-    A checkpoint's has: nothing of it is looked up again.
+    """The config of a method that is built: one that is checked already; or ``config`` as it is
+    where it has every key, as a checkpoint's has; else that of ``load_config``.
     """
+    if isinstance(config, schema):
+        return config
     config = _given(config, preset)
     if (
         preset is None

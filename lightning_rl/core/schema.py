@@ -39,7 +39,7 @@ class MethodConfig:
         """Epochs until the budget is spent; a method may count its budget in other units."""
         return self.max_epochs
 
-    def unread(self) -> dict[str, str]:
+    def ignored_keys(self) -> dict[str, str]:
         """Keys that make no difference beside this config's others, each with the reason and the
         remedy.
         """

@@ -103,7 +103,7 @@ class StrategyConfig:
         mirrored = STRATEGIES[self.strategy].mirrored[0] if self.mirrored is None else self.mirrored
         return (1, -1) if mirrored else (1,)
 
-    def unread(self) -> dict[str, str]:
+    def ignored_keys(self) -> dict[str, str]:
         """Keys that the strategy does not read, each with the reason and the remedy."""
         found = {}
         for key in OPTIONAL:

@@ -236,7 +236,7 @@ def evaluate_checkpoint(
     # Before the environment's own code draws: what was played is not lost.
     out.write(_report_file(kept, report))
     if can_film(method.spec):
-        (request,) = _requests(method, 1, full_command(method, given), method.plays)
+        (request,) = _requests(method, 1, full_command(method, given), method.action_mode)
         record_episode(method, request, film, asked_text(given))
         report["video"] = str(film)
         out.write(_report_file(kept, report))

@@ -67,8 +67,8 @@ class AgentMethod(StackedMethod):
     policies: Any  # each a Policy or a GreedyActor
 
     @classmethod
-    def misfit(cls, spec: EnvSpec) -> str | None:
-        return cast(str | None, cls.kind.agent.misfit(spec))
+    def why_unsupported(cls, spec: EnvSpec) -> str | None:
+        return cast(str | None, cls.kind.agent.why_unsupported(spec))
 
     def build(self) -> Agent:
         self.spec = replace(self.spec, repeat=self.cfg.action_repeat)
@@ -232,7 +232,7 @@ def register_agent(
         )
 
     def register(agent: AgentClass) -> AgentClass:
-        if not (isinstance(agent, type) and hasattr(agent, "misfit")):
+        if not (isinstance(agent, type) and hasattr(agent, "why_unsupported")):
             raise UserError(
                 f"register_agent('{shorten(name)}') decorates a class of lightning_rl's Agent, not "
                 f"{shown(agent)}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -65,7 +65,7 @@ class Method(LightningModule):
         implementation: which of the class's implementations; the first where it has several.
         seed: all randomness of the run is a function of it.
         preset: a block under ``presets:`` of the implementation's config.
-        config: values of keys, e.g. those of a run's ``config.yaml``.
+        config: values of keys, e.g. those of a run's ``config.yaml``; or the whole, checked config.
         networks: own networks by the names of ``network_names``; the others are built as the config
             says.
         action_box: of a checkpoint: the lower and upper bounds of continuous actions that its
@@ -81,20 +81,18 @@ class Method(LightningModule):
     Config: ClassVar[type[MethodConfig]]
     implementations: ClassVar[tuple[str, ...]] = ()
     command_names: tuple[str, ...] = ()
-    network_names: ClassVar[
-        Mapping[str, str]
-    ] = {}  # of the networks that a user may give, with the key of the sizes of ours
+    # of the networks that a user may give, with the key of the sizes of ours
+    network_names: ClassVar[Mapping[str, str]] = {}
     stackable = False  # whether --num_seeds can train several seeds at once
     has_population = False  # whether --executor says where it is evaluated
     policy_name = "policy"  # of the policy that --reload takes, in a checkpoint's weights
     precisions: ClassVar[tuple[str, ...]] = ("32-true", "bf16-mixed")  # that a Trainer may have
     auto_gpu = True  # whether --accelerator auto takes a GPU
     # the actions that its policy is meant to be used with: films and ``LoadedAgent`` take these
-    plays: ActionMode = "sampled"
-    monitor = (
-        "eval/return_mean"  # what chooses the best checkpoint, and what --stop_return is about
-    )
-    logged_over = "env_steps"  # the counter that is the x axis of what is logged
+    action_mode: ActionMode = "sampled"
+    # what chooses the best checkpoint, and what --stop_return is about
+    monitor = "eval/return_mean"
+    log_x_axis = "env_steps"  # the counter that is the x axis of what is logged
     reloadable = True  # whether --reload can start from its policy's weights
     policy: Actor
     env_steps: Tensor
@@ -110,7 +108,7 @@ class Method(LightningModule):
         implementation: str | None = None,
         seed: int = 25,
         preset: str | None = None,
-        config: Mapping[str, Any] | None = None,
+        config: MethodConfig | Mapping[str, Any] | None = None,
         networks: Mapping[str, nn.Module] | None = None,
         action_box: Sequence[Sequence[float]] | None = None,
         **settings: Any,
@@ -119,43 +117,45 @@ class Method(LightningModule):
         self.automatic_optimization = False
         allow(gamename)
         self.implementation = own_implementation(type(self), implementation)
-        self.gamename, self.seed, self.spec = gamename, seeds_from(seed)[0], env_spec(gamename)
-        if (reason := self.misfit(self.spec)) is not None:
+        self.gamename = gamename
+        self.seed = seeds_from(seed)[0]
+        self.spec = env_spec(gamename)
+        reason = self.why_unsupported(self.spec)
+        if reason is not None:
             raise UserError(f"{self.implementation} does not fit gamename '{gamename}': {reason}")
         box = action_box_of(self.spec.action_space)
-        if (reason := other_box(action_box, box, gamename)) is not None:
+        reason = other_box(action_box, box, gamename)
+        if reason is not None:
             raise UserError(reason)
         where = f"{type(self).__name__}(...)"
-        config = {} if config is None else config
         self.cfg: Any = method_config(
-            self.Config, self.implementation, gamename, preset, config, settings, where
+            self.Config, self.implementation, gamename, preset, config or {}, settings, where
         )
         self.own_networks = {} if networks is None else checked_networks(networks, self)
         if self.own_networks:
             refuse_sizes(self, where, settings)
-        self.save_hyperparameters(
-            {
-                "implementation": self.implementation,
-                "gamename": gamename,
-                "seed": self.seed,
-                "config": dataclasses.asdict(self.cfg),
-                **({"networks": class_names(self.own_networks)} if self.own_networks else {}),
-                **({} if box is None else {"action_box": box}),
-            },
-            ignore=list(settings),
-        )
+        hparams = {
+            "implementation": self.implementation,
+            "gamename": gamename,
+            "seed": self.seed,
+            "config": dataclasses.asdict(self.cfg),
+        }
+        if self.own_networks:
+            hparams["networks"] = class_names(self.own_networks)
+        if box is not None:
+            hparams["action_box"] = box
+        self.save_hyperparameters(hparams, ignore=list(settings))
         for counter in COUNTERS:
             self.register_buffer(counter, torch.zeros((), dtype=torch.int64))
-        self.scalars: dict[
-            str, float
-        ] = {}  # the last value of each that was logged, of several seeds their mean
+        # The last value of each that was logged, of several seeds their mean.
+        self.scalars: dict[str, float] = {}
         self._last_time = time.perf_counter()
         self._loss: Tensor | None = None  # of the newest step
 
     # What a method defines
 
     @classmethod
-    def misfit(cls, spec: EnvSpec) -> str | None:
+    def why_unsupported(cls, spec: EnvSpec) -> str | None:
         """Why the method cannot be used on an environment, with the remedy; None where it can."""
         return None
 
@@ -226,11 +226,10 @@ class Method(LightningModule):
         on they fall linearly to 0.
         """
         start = getattr(self.cfg, "anneal_from", 1.0)
-        return [
-            LambdaLR(each, lambda _: 1 - ramp(self.budget_share(), start, 1.0))
-            for each in optimizers
-            if start < 1.0
-        ]
+        if start >= 1.0:
+            return []
+        rate = lambda _: 1 - ramp(self.budget_share(), start, 1.0)  # noqa: E731
+        return [LambdaLR(each, rate) for each in optimizers]
 
     # What it makes use of
 
@@ -295,14 +294,13 @@ class Method(LightningModule):
         return self._loss
 
     def log_scalars(self, values: Mapping[str, float]) -> None:
-        """Writes scalars to every logger at step ``logged_over``, or at the number of epochs
+        """Writes scalars to every logger at step ``log_x_axis``, or at the number of epochs
         while that is larger.
         """
         self.scalars |= values
+        step = max(int(getattr(self, self.log_x_axis)), self.current_epoch + 1)
         for logger in self.loggers:
-            logger.log_metrics(
-                dict(values), step=max(int(getattr(self, self.logged_over)), self.current_epoch + 1)
-            )
+            logger.log_metrics(dict(values), step=step)
 
     def report(self, name: str, value: float, count: int) -> None:
         """A metric of ``count`` episodes for callbacks, and for the table that
@@ -316,29 +314,26 @@ class Method(LightningModule):
         the counters are up to date.
         """
         now = time.perf_counter()
-        speed, self._last_time = env_steps / (now - self._last_time), now
-        counters = {
+        speed = env_steps / (now - self._last_time)
+        self._last_time = now
+        return {
+            "time/env_steps_per_second": speed,
             "time/num_updates": float(self.num_updates),
             "time/episodes": float(self.episodes),
         }
-        return {"time/env_steps_per_second": speed, **counters}
 
     def check_finite(self, name: str, value: float) -> None:
         """Stops the run before a diverged network can reach a checkpoint."""
-        if not np.isfinite(value):
-            rate = next(
-                (key for key in ("learning_rate", "step_size") if hasattr(self.cfg, key)),
-                "learning_rate",
-            )
-            kept = (
-                " (and --reload its last checkpoint, if it has one, to keep those weights)"
-                if self.reloadable
-                else ""
-            )
-            what = f"{name} is {value} in epoch {self.current_epoch}: training diverged"
-            raise UserError(
-                f"{what}. Start anew under another --exp_name with a lower --set {rate}=...{kept}"
-            )
+        if np.isfinite(value):
+            return
+        rate = "learning_rate" if hasattr(self.cfg, "learning_rate") else "step_size"
+        kept = ""
+        if self.reloadable:
+            kept = " (and --reload its last checkpoint, if it has one, to keep those weights)"
+        raise UserError(
+            f"{name} is {value} in epoch {self.current_epoch}: training diverged. Start anew under "
+            f"another --exp_name with a lower --set {rate}=...{kept}"
+        )
 
     # What Lightning calls
 
@@ -388,14 +383,12 @@ class Method(LightningModule):
         of the share spent of it.
         """
         self.trainer.should_stop |= self.finished()
-        for scheduler in (
-            cast(Any, config.scheduler)
-            for config in self.trainer.lr_scheduler_configs
-            if self.current_epoch
-        ):
-            if isinstance(
-                scheduler, LambdaLR
-            ):  # others go on from their last rate, and know of no budget
+        if self.current_epoch == 0:
+            return
+        for config in self.trainer.lr_scheduler_configs:
+            scheduler: Any = config.scheduler
+            # Others go on from their last rate, and know of no budget.
+            if isinstance(scheduler, LambdaLR):
                 scheduler.last_epoch -= 1  # its last step is taken again
                 scheduler.step()
                 scheduler._step_count -= 1
@@ -405,13 +398,11 @@ class Method(LightningModule):
         (by_hand or loss.backward)()
 
     def training_step(self, batch: Any, batch_idx: int) -> None:
-        with seeded_torch(
-            self.seed, "training", self.current_epoch
-        ):  # a user's loss or network may draw
+        # A user's loss or network may draw.
+        with seeded_torch(self.seed, "training", self.current_epoch):
             self.train_epoch(batch)
-        if (
-            self._loss is not None
-        ):  # for methods that do not check it themselves; a diverged network stays diverged
+        # For methods that do not check it themselves; a diverged network stays diverged.
+        if self._loss is not None:
             self.check_finite("the loss", float(self._loss))
         self._clock_and_optimizers()[0].step()
         for config in self.trainer.lr_scheduler_configs:
@@ -426,9 +417,8 @@ class Method(LightningModule):
         """Evaluation during training, ``{prefix: episodes}``; the mean return of ``monitor``
         chooses the best checkpoint.
         """
-        self.count_evaluation(
-            sum(episode.env_steps for episodes in distinct(evaluated) for episode in episodes)
-        )
+        for episodes in distinct(evaluated):
+            self.count_evaluation(sum(episode.env_steps for episode in episodes))
         scalars = {"time/eval_env_steps": float(self.eval_env_steps)}
         for prefix, episodes in evaluated.items():
             scalars |= episode_scalars(prefix, episodes)
@@ -447,10 +437,9 @@ class Method(LightningModule):
 
 def episode_scalars(prefix: str, episodes: Sequence[Episode]) -> dict[str, float]:
     """``return_scalars`` of episodes."""
-    returns, lengths, cut = zip(
-        *[(episode.ret, episode.env_steps, episode.cut_off) for episode in episodes], strict=True
-    )
-    return return_scalars(prefix, returns, lengths, cut)
+    returns = [episode.ret for episode in episodes]
+    lengths = [episode.env_steps for episode in episodes]
+    return return_scalars(prefix, returns, lengths, [episode.cut_off for episode in episodes])
 
 
 def return_scalars(
@@ -463,7 +452,9 @@ def return_scalars(
         "return_mean": np.mean(returns),
         "return_std": np.std(returns),
         "return_min": min(returns),
+        "return_max": max(returns),
+        "length_mean": np.mean(lengths),
     }
-    values |= {"return_max": max(returns), "length_mean": np.mean(lengths)}
-    values |= {"truncated_share": np.mean(cut)} if cut else {}
+    if cut:
+        values["truncated_share"] = np.mean(cut)
     return {f"{prefix}/{name}": float(value) for name, value in values.items()}

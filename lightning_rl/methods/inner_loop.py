@@ -101,9 +101,9 @@ def agent_configs(
     for name in names:
         if name not in AGENTS:
             raise UserError(unknown("agent", name, AGENTS))
-    fitting = [name for name in names if AGENTS[name].agent.misfit(spec) is None]
+    fitting = [name for name in names if AGENTS[name].agent.why_unsupported(spec) is None]
     if not fitting:
-        reason = AGENTS[names[0]].agent.misfit(spec)
+        reason = AGENTS[names[0]].agent.why_unsupported(spec)
         raise UserError(f"agent {names[0]} does not fit gamename '{gamename}': {reason}")
     found = []
     for name in fitting:
@@ -124,7 +124,7 @@ OWN_RUN = (
 """Keys that an agent reads in a run of its own alone: on proxies the inner loop has its own."""
 
 
-def unread_of_agents(asked: str | Sequence[str] | Mapping[str, Any] | None) -> dict[str, str]:
+def ignored_keys_of_agents(asked: str | Sequence[str] | Mapping[str, Any] | None) -> dict[str, str]:
     """The keys ``agent.NAME.KEY`` that no agent asked for reads on a proxy, each with the reason
     and the remedy.
     """

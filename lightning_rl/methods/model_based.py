@@ -256,11 +256,12 @@ class ModelBased(StackedMethod):
 
     Config = ModelBasedConfig
     # Its softmax is there to explore; the paper evaluates the best actions.
-    plays, monitor = "greedy", "eval_greedy/return_mean"
+    action_mode = "greedy"
+    monitor = "eval_greedy/return_mean"
     agent: ModelBasedDQN
 
     @classmethod
-    def misfit(cls, spec: EnvSpec) -> str | None:
+    def why_unsupported(cls, spec: EnvSpec) -> str | None:
         env = func_env(spec)
         if env and env.binary_obs and not env.continuous and env.action_size <= 256:
             return None  # bits and actions are kept as bytes
@@ -271,7 +272,7 @@ class ModelBased(StackedMethod):
 
     def build(self) -> ModelBasedDQN:
         env = func_env(self.spec)
-        assert env is not None  # or it would be a misfit
+        assert env is not None  # or it would be a why_unsupported
         return ModelBasedDQN(self.cfg, env, self.seeds)
 
     def make_policy(self, row: int) -> Actor:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from lightning_rl.core.config import refuse_unread
+from lightning_rl.core.config import refuse_ignored
 from lightning_rl.core.contents import describe
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import NAME_BYTES, shorten
@@ -78,7 +78,7 @@ def refuse_sizes(method: Method, where: str, settings: Iterable[str]) -> None:
         key: name for name, key in reversed(dict(method.network_names).items()) if key not in built
     }
     reason = "networks={{'{}': ...}} has sizes of its own; leave it out"
-    refuse_unread({key: reason.format(name) for key, name in replaced.items()}, (where, settings))
+    refuse_ignored({key: reason.format(name) for key, name in replaced.items()}, (where, settings))
 
 
 def class_names(networks: Mapping[str, nn.Module]) -> dict[str, str]:

@@ -104,7 +104,7 @@ class PolicyGradientConfig(MethodConfig):
         reason = f"baseline={self.baseline} has no critic; set baseline=critic or leave it out"
         return {} if self.baseline == "critic" else {"critic": reason}
 
-    def unread(self) -> dict[str, str]:
+    def ignored_keys(self) -> dict[str, str]:
         critic = (
             "value_delta",
             "num_critic_updates",

@@ -40,8 +40,8 @@ from lightning_rl.methods.inner_loop import (
     InnerLoop,
     Outcome,
     agent_configs,
+    ignored_keys_of_agents,
     outcome_scalars,
-    unread_of_agents,
 )
 from lightning_rl.methods.registry import register_method
 from lightning_rl.nets.members import ActivationName
@@ -87,9 +87,9 @@ class AgentSearchConfig(ProxySearchConfig):
     judge_episodes: Annotated[int, Field(ge=0, le=EPISODES)]
     max_train_steps: PositiveInt
 
-    def unread(self) -> dict[str, str]:
+    def ignored_keys(self) -> dict[str, str]:
         """Also the keys ``agent.NAME.KEY`` that no agent of the search reads."""
-        found = super().unread() | unread_of_agents(self.agent)
+        found = super().ignored_keys() | ignored_keys_of_agents(self.agent)
         if self.objective != "steps_to_threshold":
             found["unsolved_penalty"] = f"objective {self.objective} does not read it; leave it out"
         return found
@@ -135,8 +135,8 @@ class SEConfig(AgentSearchConfig):
     latent_size: Annotated[int, Field(ge=0, le=WIDTH)]
     reencode: bool
 
-    def unread(self) -> dict[str, str]:
-        found = super().unread()
+    def ignored_keys(self) -> dict[str, str]:
+        found = super().ignored_keys()
         if self.stop_rule != "solved":
             found["judge_episodes"] = (
                 f"stop_rule {self.stop_rule} judges no real episode; leave it out, or use "
@@ -248,7 +248,7 @@ class ProxyMethod(Method):
 
     reloadable = False
     auto_gpu = False
-    plays = "greedy"  # as agents are tested during the search
+    action_mode = "greedy"  # as agents are tested during the search
     precisions = ("32-true",)
     inner_loop: InnerLoop
     score: float  # of the newest proxy, higher is better

@@ -182,7 +182,9 @@ def restore(
         )
     with refused(path, _remedy(method)):
         _refuse_foreign_version(content["pytorch-lightning_version"])
-        _refuse_other_run(content["hyper_parameters"], method)
+        _refuse_other_box(content["hyper_parameters"], method)
+        if callbacks is None:  # of our own runs ``run.resuming`` has compared it
+            _refuse_other_run(content["hyper_parameters"], method)
         _check_counters(content)
         if _within_an_epoch(content):
             raise UserError(
@@ -227,16 +229,19 @@ def _refuse_foreign_version(version: Any) -> None:
         raise MismatchError(f"of Lightning {version}, this program needs 2.*")
 
 
+def _refuse_other_box(hparams: Mapping[str, Any], method: Method) -> None:
+    box = method.hparams.get("action_box")
+    reason = other_box(hparams.get("action_box"), box, method.gamename)
+    if reason is not None:
+        raise MismatchError(reason)
+
+
 def _refuse_other_run(hparams: Mapping[str, Any], method: Method) -> None:
     for name in ("implementation", "gamename", "seed"):
         if hparams[name] != method.hparams[name]:
             raise MismatchError(
                 f"{name}: {shown(hparams[name])}, of this method {shown(method.hparams[name])}"
             )
-    box = method.hparams.get("action_box")
-    reason = other_box(hparams.get("action_box"), box, method.gamename)
-    if reason is not None:
-        raise MismatchError(reason)
     before, now = hparams["config"], method.hparams["config"]
     key = changed_key(before, now)
     if key is not None:

@@ -27,7 +27,12 @@ from lightning_rl.envs.proxies import SyntheticProxy
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.envs.synthetic import SyntheticNet
 from lightning_rl.functional import compat
-from lightning_rl.methods.inner_loop import InnerLoop, agent_configs, task_envs, unread_of_agents
+from lightning_rl.methods.inner_loop import (
+    InnerLoop,
+    agent_configs,
+    ignored_keys_of_agents,
+    task_envs,
+)
 from lightning_rl.methods.proxy_search import ProxyMethod, ProxyRollouts
 from lightning_rl.methods.registry import register_method
 from lightning_rl.nets.members import ActivationName
@@ -61,8 +66,8 @@ class MBRLConfig(MethodConfig):
             )
         return self
 
-    def unread(self) -> dict[str, str]:
-        return super().unread() | unread_of_agents(self.agent)
+    def ignored_keys(self) -> dict[str, str]:
+        return super().ignored_keys() | ignored_keys_of_agents(self.agent)
 
     def stored_steps(self, spec: EnvSpec) -> dict[str, int]:
         return {"data_steps": self.data_agents * self.data_steps}
@@ -162,7 +167,7 @@ class MBRL(ProxyMethod):
     """A learned model of the task; an epoch is one pass over the data."""
 
     Config = MBRLConfig
-    logged_over = "num_updates"  # all environment steps were taken before the first
+    log_x_axis = "num_updates"  # all environment steps were taken before the first
 
     def __init__(self, gamename: str, **options: Any):
         super().__init__(gamename, **options)

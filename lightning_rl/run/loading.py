@@ -257,7 +257,7 @@ class LoadedAgent:
             None if values is None else np.array([values], dtype=np.float32)
         )
         number = self._episodes if seed is None else whole_number("seed", seed, 0, EPISODE_SEED)
-        mode: ActionMode = self.method.plays
+        mode: ActionMode = self.method.action_mode
         if greedy is not None:
             mode = "greedy" if truth("greedy", greedy) else "sampled"
         request = Request("an episode", number, mode)

@@ -364,7 +364,7 @@ def _build_method(
         options.gamename,
         implementation=options.implementation,
         seed=options.seed,
-        config=dataclasses.asdict(config),
+        config=config,
         networks=networks,
         **stack,
     )

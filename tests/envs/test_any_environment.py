@@ -404,7 +404,7 @@ def test_a_batched_environment_holds_its_rewards_back(register):
     task = proxy.batch(torch.zeros(1, proxy.net.size), [1], 0.9)
     assert [task.step(torch.tensor([0])).reward.item() for _ in range(3)] == [0, 0, 3]
     register("late", Chain, sparse=True)
-    assert "rewards that are not held back" in ModelBased.misfit(env_spec("late"))
+    assert "rewards that are not held back" in ModelBased.why_unsupported(env_spec("late"))
 
 
 def test_a_proxy_starts_where_the_last_registration_does(register):

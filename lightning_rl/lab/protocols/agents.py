@@ -16,7 +16,7 @@ import torch
 
 from lightning_rl.agents.registry import AGENTS
 from lightning_rl.agents.tabular import TabularConfig
-from lightning_rl.core.config import has_key, parse_settings, refuse_unread
+from lightning_rl.core.config import has_key, parse_settings, refuse_ignored
 from lightning_rl.core.console import counting
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.seeding import derive_seed, generator
@@ -123,7 +123,7 @@ def make_kinds(
     UserError for an agent that does not fit the actions, and a key that none has, or that makes no
     difference on proxies.
     """
-    refuse_unread(
+    refuse_ignored(
         dict.fromkeys(OWN_RUN, "how agents are trained here is the protocol's; leave it out"),
         ("--set", settings),
     )

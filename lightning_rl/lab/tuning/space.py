@@ -55,12 +55,15 @@ class TuneConfig:
 
 
 def load_tune_config(
-    implementation: str, gamename: str, settings: Mapping[str, Any], unread: Iterable[str] = ()
+    implementation: str,
+    gamename: str,
+    settings: Mapping[str, Any],
+    ignored_keys: Iterable[str] = (),
 ) -> TuneConfig:
     """``tune: default:`` < ``tune: <gamename>:`` < settings; UserError where the method has no such
     block.
 
-    unread: keys that make no difference; the YAML's spaces of these are left out.
+    ignored_keys: keys that make no difference; the YAML's spaces of these are left out.
     """
     found = entry(implementation)
     names = dict.fromkeys(("default", base_name(gamename), gamename))
@@ -71,7 +74,7 @@ def load_tune_config(
             f"--use_tune: {where} has no tune: block; add one, upside_down.yaml explains its keys"
         )
     for _, values in blocks:
-        for key in unread:
+        for key in ignored_keys:
             values.pop(key, None)
             values.pop(f"search.{key}", None)
             if isinstance(values.get("search"), dict):

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from lightning_rl.core.config import Layer, build_config, config_layers, refuse_unread
+from lightning_rl.core.config import Layer, build_config, config_layers, refuse_ignored
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import appending, read_lines, remove, write_text
 from lightning_rl.core.schema import MethodConfig
@@ -97,10 +97,10 @@ class Plan:
         layers = [*self._layers, ("--set", {**self.fixed, **plain})]
         schema = implementation(self.options.implementation).Config
         try:
-            unread = build_config(schema, layers).unread()
+            ignored_keys = build_config(schema, layers).ignored_keys()
         except UserError:  # a combination that cannot be, as its training will say
             return found
-        return {key: value for key, value in found.items() if key not in unread}
+        return {key: value for key, value in found.items() if key not in ignored_keys}
 
     def runs(self, name: str, settings: Mapping[str, Any]) -> list[RunOptions]:
         """The runs of a trial, with the whole budget: one of all seeds where the method stacks
@@ -128,7 +128,7 @@ class Plan:
         search = self.tune.search
         inner = [key for key in search if "." in key and key.partition(".")[0] not in search]
         if inner:
-            refuse_unread(config.unread(), ("tune search", inner))
+            refuse_ignored(config.ignored_keys(), ("tune search", inner))
         others = self._alone()
         for space in spaces(self.tune.search):
             for value in space.bounds():

@@ -202,23 +202,23 @@ class UpsideDownConfig(MethodConfig):
         remedy = "set command=advantage or weights=fitted_advantage, or leave it out"
         return {"critic": f"{reason}; {remedy}"}
 
-    def unread(self) -> dict[str, str]:
-        unread = {}
+    def ignored_keys(self) -> dict[str, str]:
+        ignored_keys = {}
         for key, readers in readers_of_keys().items():
             if not any(getattr(self, choice) == value for choice, value in readers):
-                unread[key] = f"nothing reads it; set {_in_words(readers)} as well"
+                ignored_keys[key] = f"nothing reads it; set {_in_words(readers)} as well"
         if self.critic_hidden is None:
-            unread.pop("critic_hidden", None)
+            ignored_keys.pop("critic_hidden", None)
         if self.standardise:
             reason = "commands are standardised; set standardise=false as well"
-            unread |= {"return_scale": reason, "horizon_scale": reason}
+            ignored_keys |= {"return_scale": reason, "horizon_scale": reason}
         limits_target = self.target == "range" and self.targets_episode_returns
         if self.command_rule == "hold" and not limits_target:
-            unread["max_return"] = (
+            ignored_keys["max_return"] = (
                 "commands are not clipped to it; set target=range, of returns of whole episodes, "
                 "or command_rule=decrease as well"
             )
-        return unread
+        return ignored_keys
 
 
 def readers_of_keys() -> dict[str, list[tuple[str, Any]]]:

@@ -141,13 +141,13 @@ def test_a_search_that_cannot_run_is_refused_before_it_starts(tmp_path):
 
 def test_a_search_leaves_out_what_the_strategy_does_not_read(tmp_path):
     options = RunOptions("SE", "cartpole", preset="bandit", logdir=tmp_path)  # snes
-    unread = run_config(options).unread()
-    tune = load_tune_config("SE", "cartpole", {}, unread)
+    ignored_keys = run_config(options).ignored_keys()
+    tune = load_tune_config("SE", "cartpole", {}, ignored_keys)
     assert "score_transform" not in tune.search
     assert "step_size" in tune.search
     Plan(options, tune).check()
     asked = load_tune_config(
-        "SE", "cartpole", {"search": {"weight_decay": {"uniform": [0, 0.1]}}}, unread
+        "SE", "cartpole", {"search": {"weight_decay": {"uniform": [0, 0.1]}}}, ignored_keys
     )
     with pytest.raises(
         UserError, match="tune search: key 'weight_decay': strategy snes does not read it"
@@ -179,7 +179,7 @@ GAMMA = {"agent.DDQN.gamma": {"uniform": [0.9, 0.99]}}
 def test_a_search_keeps_to_the_agents_that_are_chosen(tmp_path, agent):
     """The YAML's spaces are of DDQN: a trial that set one of its keys would train DDQN instead."""
     options = RunOptions("SE", "cartpole", settings={"agent": agent}, logdir=tmp_path)
-    tune = load_tune_config("SE", "cartpole", {}, run_config(options).unread())
+    tune = load_tune_config("SE", "cartpole", {}, run_config(options).ignored_keys())
     assert "noise_std" in tune.search
     assert not [key for key in tune.search if key.startswith("agent.")]
     Plan(options, tune).check()
