@@ -31,7 +31,7 @@ from lightning_rl.lab.scalars import read_scalar
 from lightning_rl.methods import registry
 from lightning_rl.methods.base import Method
 from lightning_rl.nets.policies import Policy
-from lightning_rl.rollouts.data_module import CollectedRollouts, training_requests
+from lightning_rl.rollouts.collected import CollectedRollouts, training_requests
 
 
 @pytest.fixture(autouse=True)

@@ -21,7 +21,8 @@ from lightning_rl.core.types import Array, Request
 from lightning_rl.functional.statistics import rank_correlation, sampling_floor
 from lightning_rl.methods.base import Method
 from lightning_rl.nets.command import Calibration
-from lightning_rl.rollouts.data_module import evaluation_requests, warm_up_requests
+from lightning_rl.rollouts.collected import warm_up_requests
+from lightning_rl.rollouts.data_module import evaluation_requests
 
 GUIDANCES = (0.0, 0.5, 1.0, 2.0, 4.0)
 """Guidances that calibration tries; it takes the lowest that suffices, as episodes of one

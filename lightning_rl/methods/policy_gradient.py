@@ -45,7 +45,7 @@ from lightning_rl.methods.base import Method, episode_scalars
 from lightning_rl.methods.registry import register_method
 from lightning_rl.nets.layers import evaluating
 from lightning_rl.nets.policies import Policy
-from lightning_rl.rollouts.data_module import CollectedRollouts, training_requests
+from lightning_rl.rollouts.collected import CollectedRollouts, training_requests
 
 STALE_UPDATES = 3
 """Age of stale roll-outs: two free-running workers with a batch each under way, and one that is

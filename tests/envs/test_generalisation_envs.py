@@ -2,12 +2,10 @@
 known policies.
 """
 
-import gymnasium
 import numpy as np
 import pytest
 import torch
 
-import lightning_rl.envs.adapters
 from lightning_rl.core.errors import UserError
 from lightning_rl.envs.buttongrid import ButtonGrid
 from lightning_rl.envs.gym import can_film, make_env
@@ -148,31 +146,6 @@ def play(env, policy, count, steps=100, seed=1):
     return total
 
 
-def shortest(size):
-    """Walks the shortest path, from a table made of each maze."""
-
-    def policy(state, g):
-        actions = []
-        for position, goal, *is_open in state.tolist():
-            far = distances(size, is_open, goal)
-            row, column = divmod(position, size)
-            moves = {
-                UP: (row - 1, column),
-                LEFT: (row, column - 1),
-                DOWN: (row + 1, column),
-                RIGHT: (row, column + 1),
-            }
-            ways = {
-                a: far.get(r * size + c, 99) if 0 <= r < size and 0 <= c < size else 99
-                for a, (r, c) in moves.items()
-            }
-            best = min(ways, key=ways.get)
-            actions.append(best if ways[best] < far[position] else STAY)
-        return torch.tensor(actions)
-
-    return policy
-
-
 def uniform(env):
     return lambda state, g: torch.randint(env.action_size, state.shape[:-1], generator=g)
 
@@ -191,13 +164,6 @@ def uniform(env):
 )
 def test_random_policy_scores_what_was_measured(env, known, error):
     assert play(env, uniform(env), 1500).mean().item() == pytest.approx(known, abs=error)
-
-
-@pytest.mark.parametrize(("size", "known"), [(2, -1.87), (3, -3.01), (4, -4.40)])
-def test_shortest_paths_score_what_was_measured(size, known):
-    assert play(ProcMaze(size), shortest(size), 600, 20).mean().item() == pytest.approx(
-        known, abs=0.3
-    )
 
 
 # --- ButtonGrid ---
@@ -314,7 +280,7 @@ def test_cycling_scores_what_was_measured(pipes, known):
     assert play(PanFlute(pipes), policy, 1000).mean().item() == pytest.approx(known, abs=0.4)
 
 
-# --- all three --------------------------------------------------------------------------------------------------------  # noqa: E501
+# --- all three ---
 
 SIZES = [ProcMaze(2), ProcMaze(6), ButtonGrid(2, 1), ButtonGrid(4, 2), PanFlute(2), PanFlute(6)]
 
@@ -358,13 +324,6 @@ def test_gymnasium_environments_of_any_size(gamename):
     assert picture.shape[-1] == 3
     assert can_film(spec)
     assert len(pictures) > 1
-
-
-@pytest.mark.parametrize("name", ["ProcMaze", "ButtonGrid", "PanFlute"])
-def test_registered_by_its_own_name(name):
-    assert lightning_rl.envs.adapters
-    env = gymnasium.make(f"lightning_rl/{name}-v0")
-    assert env.reset(seed=0)[0] in env.observation_space
 
 
 @pytest.mark.parametrize(

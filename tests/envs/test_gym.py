@@ -193,11 +193,6 @@ def test_other_libraries_take_what_make_env_gives(monkeypatch, gamename):
             )
 
 
-def test_the_ppo_of_stable_baselines_learns_in_it():
-    sb3 = pytest.importorskip("stable_baselines3")
-    sb3.PPO("MlpPolicy", make_env("pendulum"), n_steps=32, batch_size=16, seed=0).learn(64)
-
-
 def test_boxes_of_double_precision_are_no_reason_to_warn(monkeypatch, recwarn):
     wide = np.finfo(np.float64).max
     kwargs = (("low", -3.0), ("high", 2.0), ("dtype", np.float64))

@@ -15,13 +15,8 @@ from lightning_rl.core.types import Request
 from lightning_rl.envs.gym import STEPS
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.methods.upside_down.commands import ReturnHorizon
-from lightning_rl.rollouts.data_module import (
-    CollectedRollouts,
-    Rollouts,
-    evaluation_requests,
-    training_requests,
-    warm_up_requests,
-)
+from lightning_rl.rollouts.collected import CollectedRollouts, training_requests, warm_up_requests
+from lightning_rl.rollouts.data_module import Rollouts, evaluation_requests
 from lightning_rl.rollouts.player import ActionNoise, Player, UniformActions, held
 
 SPEC = EnvSpec("toy", "Toy-v0", 1, 2, False, 150, 100.0, None)

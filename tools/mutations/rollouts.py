@@ -57,6 +57,9 @@ MUTATIONS = [
         ('purpose, epoch, i', 'purpose, epoch'),
         ('purpose, epoch', 'purpose, 0'),
         ("episodes[i * count : (i + 1) * count]", "episodes[:count]"),
+    ),
+    *area(
+        "rollouts/collected.py", "rollouts/test_rollouts_by_hand.py",
         ("max(self.epoch - self.overlap, 0)", "self.epoch"),
         ('derive_seed(run_seed, "rollout", epoch, i)', 'derive_seed(run_seed, "rollout", epoch)'),
         ('derive_seed(run_seed, "rollout", epoch, i)', 'derive_seed(run_seed, "rollout", 0, i)'),

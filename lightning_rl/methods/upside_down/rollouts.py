@@ -14,7 +14,7 @@ from torch import Tensor
 from lightning_rl.core.seeding import generator
 from lightning_rl.core.types import Episode, Request
 from lightning_rl.methods.base import episode_scalars
-from lightning_rl.rollouts.data_module import CollectedRollouts, training_requests, warm_up_requests
+from lightning_rl.rollouts.collected import CollectedRollouts, training_requests, warm_up_requests
 from lightning_rl.rollouts.episode_buffer import EpisodeBuffer, FlatEpisodes, flatten
 
 if TYPE_CHECKING:
