@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from lightning_rl.core.config import (
@@ -29,7 +31,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.lines import say
 from lightning_rl.core.seeding import generator
 from lightning_rl.lab.protocols.results import open_results
-from lightning_rl.lab.tuning.space import spaces
+from lightning_rl.lab.tuning.space import Space, spaces
 from lightning_rl.methods.proxy_search import SE, ProxySearch
 from lightning_rl.methods.reward_network import RN
 from lightning_rl.methods.synthetic_dataset import SD
@@ -94,6 +96,18 @@ def evolve(
     return rows
 
 
+def draw(space: Space, rng: np.random.Generator) -> Any:
+    """The config's value of a random draw."""
+    if space.form == "choice":
+        return space.values[int(rng.integers(len(space.values)))]
+    low, high = map(float, space.values)
+    if "int" in space.form:
+        high += 1  # whole numbers are cut off, and the highest is one of them
+    if "log" in space.form:
+        return space.decode(math.exp(rng.uniform(math.log(low), math.log(high))))
+    return space.decode(rng.uniform(low, high))
+
+
 def run(given: argparse.Namespace) -> None:
     """Fills OUT.csv and prints a summary."""
     settings = parse_settings(given.settings)
@@ -118,7 +132,7 @@ def run(given: argparse.Namespace) -> None:
                 if not results.has(**about, seed=seed):
                     values = {}
                     for space in drawn:
-                        values[space.key] = space.draw(generator(seed, f"draw {space.key}"))
+                        values[space.key] = draw(space, generator(seed, f"draw {space.key}"))
                     rows = evolve(
                         given.implementation,
                         given.gamename,

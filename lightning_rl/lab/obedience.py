@@ -57,10 +57,12 @@ def obedience(asked: Sequence[float], obtained: Sequence[Sequence[float]]) -> di
         episodes (these three are 0 where nothing varies); ``highest``: the mean that is obtained
         where most is asked for.
     """
-    x, y = np.asarray(asked, dtype=float), np.asarray(obtained, dtype=float)
+    x = np.asarray(asked, dtype=float)
+    y = np.asarray(obtained, dtype=float)
     spread = np.repeat(x - x.mean(), y.shape[1])
     off = np.abs(y.mean(1) - x)
-    error, worst = float(off.mean()), int(off.argmax())
+    error = float(off.mean())
+    worst = int(off.argmax())
     return {
         "error": error,
         "error_share": error / float(np.ptp(x)) if spread.any() else 0.0,

@@ -95,7 +95,7 @@ def put_rows(
         table.add_column(heading, justify="right" if right else "left")
     for row, style in itertools.zip_longest(rows[1:], styles):
         table.add_row(*row, style=style)
-    put(table, *(end.split("\n") if end else []))
+    put(table, *end.splitlines())
 
 
 def csv_text(table: pd.DataFrame) -> bytes:

@@ -5,12 +5,13 @@ they promise.
 import csv
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from helpers import run_dir
 
 from experiments.protocols import grid_rewards, recording, transitions
-from experiments.protocols.generations import print_runs
+from experiments.protocols.generations import draw, print_runs
 from experiments.protocols.grid_rewards import rewards, visits
 from experiments.protocols.recording import Transitions
 from experiments.protocols.transitions import NAMES, answers, component_names, histogram
@@ -22,6 +23,7 @@ from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.protocols.agents import AgentKind, Job, failed_last, make_kinds, train_stacks
 from lightning_rl.lab.protocols.models import Model, best_of_each, find_models, kind_of, real_task
 from lightning_rl.lab.scalars import read_scalar
+from lightning_rl.lab.tuning.space import spaces
 
 SMALL = ("--set=hidden=[8]", "--set=batch_size=8")
 
@@ -770,3 +772,29 @@ def test_drawn_values_differ_from_run_to_run_and_come_again(tmp_path):
 @pytest.mark.parametrize("gamename", NAMES)
 def test_each_component_of_an_observation_has_one_name(gamename):
     assert len(set(component_names(env_spec(gamename)))) == env_spec(gamename).obs_size
+
+
+def test_draws_stay_inside_and_reach_every_whole_number():
+    rng = np.random.default_rng(0)
+    search = {
+        "a": {"choice": [[1], [2]]},
+        "b": {"log": [0.01, 10]},
+        "c": {"int": [1, 3]},
+        "d": {"one_minus_log": [0.01, 0.1]},
+        "e": {"log_int": [1, 4]},
+        "f": {"uniform": [-1, 1]},
+    }
+    drawn = {space.key: [draw(space, rng) for _ in range(300)] for space in spaces(search)}
+    assert ([1] in drawn["a"], [2] in drawn["a"]) == (True, True)
+    assert 100 < sum(value < 0.316 for value in drawn["b"]) < 200  # half of the logarithm's range
+    assert (set(drawn["c"]), set(drawn["e"])) == ({1, 2, 3}, {1, 2, 3, 4})
+    assert all(0.9 <= value <= 0.99 for value in drawn["d"])
+    assert min(drawn["f"]) < -0.9 < 0.9 < max(drawn["f"])
+
+
+def test_whole_numbers_below_zero_are_drawn_as_often_as_others():
+    (space,) = spaces({"a": {"int": [-3, 3]}})
+    rng = np.random.default_rng(0)
+    counts = np.bincount([draw(space, rng) + 3 for _ in range(7000)])
+    assert len(counts) == 7
+    assert counts.min() > 850

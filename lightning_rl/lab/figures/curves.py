@@ -25,7 +25,14 @@ from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.functional.statistics import IQM_RUNS
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.csv_files import read_csv, require
-from lightning_rl.lab.figures.groups import LABELS, Group, in_common, read_groups, units_text
+from lightning_rl.lab.figures.groups import (
+    LABELS,
+    Group,
+    all_groups,
+    in_common,
+    read_groups,
+    units_text,
+)
 from lightning_rl.lab.figures.runs import split_label
 from lightning_rl.lab.scalars import Floats
 from lightning_rl.lab.tables import counted, put_rows, save_table
@@ -150,7 +157,7 @@ def group_colours(games: Mapping[str, Sequence[Group]]) -> dict[str, str]:
     The first group of an implementation has the colour of its place among those of its kind, the
     same in all figures.
     """
-    labels = dict.fromkeys(group.label for groups in games.values() for group in groups)
+    labels = dict.fromkeys(group.label for group in all_groups(games))
     chosen: dict[str, str] = {}
     for label in labels:
         place = place_of(label.split(", ")[0])
@@ -294,7 +301,7 @@ def explained(games: Mapping[str, Sequence[Group]], split: bool = False) -> str:
     """How many seeds the lines of the panels are of, and what each kind of line means. split: a
     panel for each group.
     """
-    every = [group for groups in games.values() for group in groups]
+    every = all_groups(games)
     counts = [len(group.seeds) for group in every]
     kinds = [counted(counts)]
     if max(counts) > 1:

@@ -5,7 +5,8 @@ made of.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -146,6 +147,11 @@ def make_groups(
 def units_text(units: Iterable[str]) -> str:
     """What an axis of several counts."""
     return " or ".join(dict.fromkeys(units))
+
+
+def all_groups(games: Mapping[str, Sequence[Group]]) -> list[Group]:
+    """The groups of all environments."""
+    return list(itertools.chain(*games.values()))
 
 
 def in_common(groups: Sequence[Group]) -> list[Group]:

@@ -18,7 +18,14 @@ from lightning_rl.functional.intervals import above, mean_interval, share_interv
 from lightning_rl.functional.statistics import IQM_RUNS, interquartile_mean
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.curves import Reference, read_reference
-from lightning_rl.lab.figures.groups import LABELS, Group, read_groups, read_runs, units_text
+from lightning_rl.lab.figures.groups import (
+    LABELS,
+    Group,
+    all_groups,
+    read_groups,
+    read_runs,
+    units_text,
+)
 from lightning_rl.lab.figures.registry import SCORES
 from lightning_rl.lab.tables import counted, interval, markdown, put_rows, save_table
 
@@ -124,7 +131,7 @@ def _to_threshold(at: pd.DataFrame) -> str:
 def show_scores(given: argparse.Namespace) -> None:
     """Prints the table, and writes OUT-scores.csv without ``--markdown``."""
     games, width = read_groups(given)
-    every = [group for groups in games.values() for group in groups]
+    every = all_groups(games)
     unit = units_text(group.unit for group in every)
     table = score_table(games, given.threshold)
     what = LABELS.get(given.tag, given.tag)
@@ -196,7 +203,7 @@ def draw_profile(given: argparse.Namespace) -> None:
         axes.set(ylabel="share of runs above", ylim=(-0.03, 1.03))
         axes.set_title(game if len(games) > 1 or not given.title else "")
         axes.legend(loc="best")
-    seeds = counted(len(group.seeds) for groups in games.values() for group in groups)
+    seeds = counted(len(group.seeds) for group in all_groups(games))
     style.describe(figure, given.title, f"{seeds} per group; band: 95 % interval over seeds.")
     style.save(figure, given.out, pd.concat(parts, ignore_index=True))
 

@@ -12,7 +12,7 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,14 +59,17 @@ def block_rows(path: Path, name: str) -> list[Row]:
     comment of its own) above it.
     """
     text, blocks = _parsed(path)
-    lines, heading, rows = text.splitlines(), "", []
+    lines = text.splitlines()
     block = {key.value: value for key, value in blocks[name].value}.get("default")
-    for key, value in block.value if block else ():
+    heading = ""
+    rows = []
+    for key, value in block.value if block else []:
         above = lines[key.start_mark.line - 1]
         if above.startswith("# ", key.start_mark.column):
             heading = above.strip().removeprefix("# ")
         comment = _comment(lines, value.end_mark.line, value.end_mark.column, key.start_mark.column)
-        cut = found.start() if (found := SOURCE.search(comment)) else len(comment)
+        letters = SOURCE.search(comment)
+        cut = letters.start() if letters else len(comment)
         written = text[value.start_mark.index : value.end_mark.index]
         rows.append(Row(heading, key.value, written, comment[:cut].strip(" ."), comment[cut:]))
     return rows
@@ -85,36 +88,30 @@ def _comment(lines: Sequence[str], line: int, column: int, indent: int) -> str:
 
 def _plain_rows(block: Block) -> list[Row]:
     """The same of a block that was given as a mapping, which has no comments."""
-    return [
-        Row("", key, json.dumps(value), "", "")
-        for key, value in (block.values.get("default") or {}).items()
-    ]
+    values = block.values.get("default") or {}
+    return [Row("", key, json.dumps(value), "", "") for key, value in values.items()]
 
 
-def config_rows(found: Entry) -> Iterator[Row]:
+def config_rows(found: Entry) -> list[Row]:
     """All keys of an implementation: explained where they first stand, with the value and source
     that stand last.
     """
+    blocks = []
+    for block in found.blocks:
+        blocks.append(block_rows(block.path, block.name) if block.path else _plain_rows(block))
     rows: dict[str, Row] = {}
-    order: graphlib.TopologicalSorter[str] = graphlib.TopologicalSorter()
-    blocks = [
-        block_rows(block.path, block.name) if block.path else _plain_rows(block)
-        for block in found.blocks
-    ]
     for row in itertools.chain(*blocks):
         first = rows.get(row.key, row)
-        rows[row.key] = dataclasses.replace(
-            row, heading=first.heading, explanation=first.explanation
-        )
+        words = {"heading": first.heading, "explanation": first.explanation}
+        rows[row.key] = dataclasses.replace(row, **words)
+    order: graphlib.TopologicalSorter[str] = graphlib.TopologicalSorter()
     order.add("")  # keys above the first heading
-    for block in reversed(blocks):
-        for above, below in itertools.pairwise(
-            ["", *dict.fromkeys(row.heading for row in block if row.heading)]
-        ):
+    for some in reversed(blocks):
+        headings = dict.fromkeys(row.heading for row in some if row.heading)
+        for above, below in itertools.pairwise(["", *headings]):
             order.add(below, above)
-    return (
-        row for heading in order.static_order() for row in rows.values() if row.heading == heading
-    )
+    place = {heading: number for number, heading in enumerate(order.static_order())}
+    return sorted(rows.values(), key=lambda row: place[row.heading])
 
 
 def legend(found: Entry) -> dict[str, str]:
@@ -135,31 +132,30 @@ def changes(name: str, gamename: str | None, preset: str | None) -> dict[str, tu
     """
     if gamename is not None:
         env_spec(gamename)  # or a misspelt one would change nothing, without a word
-    layers = merged_values(name, gamename or "", preset)
-    blocks = [(where.rpartition("block ")[2].strip("'"), values) for where, values in layers]
-    above = [(block, values) for block, values in blocks if not block.endswith(".default")]
-    return {
-        key: (yaml_text(value), block) for block, values in above for key, value in values.items()
-    }
+    found: dict[str, tuple[str, str]] = {}
+    for where, values in merged_values(name, gamename or "", preset):
+        block = where.rpartition("block ")[2].strip("'")
+        if not block.endswith(".default"):
+            found |= {key: (yaml_text(value), block) for key, value in values.items()}
+    return found
 
 
 def yaml_text(value: Any) -> str:
     """A value in one line, as ``--set`` takes it."""
-    return (
-        yaml.safe_dump(value, default_flow_style=True, width=math.inf, sort_keys=False)
-        .removesuffix("...\n")
-        .strip()
-    )
+    text = yaml.safe_dump(value, default_flow_style=True, width=math.inf, sort_keys=False)
+    return text.removesuffix("...\n").strip()
 
 
 def config_table(name: str, gamename: str | None = None, preset: str | None = None) -> str:
     """The Markdown table of an implementation, for a gamename and with a preset; UserError for
     an unknown one.
     """
-    table: list[Sequence[str]] = [
-        ("key", "default" if gamename is preset is None else "value", "meaning and source")
-    ]
-    found, heading, sources, changed = entry(name), "", "", changes(name, gamename, preset)
+    found = entry(name)
+    changed = changes(name, gamename, preset)
+    value_of = "default" if gamename is preset is None else "value"
+    table: list[Sequence[str]] = [("key", value_of, "meaning and source")]
+    heading = ""
+    sources = ""
     for row in config_rows(found):
         if row.key in changed:
             value, block = changed[row.key]
@@ -167,19 +163,12 @@ def config_table(name: str, gamename: str | None = None, preset: str | None = No
         if row.heading != heading:
             heading = row.heading
             table.append((f"*{_cell(heading)}*", "", ""))
-        meaning = (
-            f"{row.explanation}. {row.source}"
-            if row.explanation and row.source
-            else row.explanation or row.source
-        )
+        meaning = ". ".join(filter(None, (row.explanation, row.source)))
         table.append((f"`{row.key}`", f"`{row.value}`", _cell(meaning)))
         sources += row.source
-    used = {
-        letter for letters in SOURCE.findall(sources) for letter in letters.strip("[]").split(", ")
-    }
-    meanings = [
-        f"[{letter}] {meaning}" for letter, meaning in legend(found).items() if letter in used
-    ]
+    used = re.findall("[A-Z]", "".join(SOURCE.findall(sources)))
+    letters = legend(found).items()
+    meanings = [f"[{letter}] {meaning}" for letter, meaning in letters if letter in used]
     if meanings:
         table.append(("*sources*", "", _cell("; ".join(meanings))))
     return markdown(table)

@@ -133,10 +133,13 @@ def _runs_table(runs: Sequence[Run]) -> dict[str, Any]:
 
 def _pictures(folders: Sequence[Path], runs: Sequence[Run]) -> list[tuple[str, bytes]]:
     """What other commands have drawn: sweeps of commands, searches."""
-    searches = [path for folder in folders for path in sorted(folder.rglob("tune/search.png"))]
-    sweeps = [path for run in runs for path in sorted(run.path.glob("sweep*.png"))]
+    paths: list[Path] = []
+    for run in runs:
+        paths += sorted(run.path.glob("sweep*.png"))
+    for folder in folders:
+        paths += sorted(folder.rglob("tune/search.png"))
     found = []
-    for path in (*sweeps, *searches):
+    for path in paths:
         for content in attempt(path, read_bytes, path, "picture", PICTURE_BYTES):
             found.append((str(path), content))
     return found

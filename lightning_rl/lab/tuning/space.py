@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-import numpy as np
 from pydantic import Field, PositiveInt
 from pydantic.dataclasses import dataclass as config_dataclass
 
@@ -110,17 +109,6 @@ class Space:
         if self.form == "one_minus_log":
             return 1.0 - drawn
         return math.floor(drawn) if "int" in self.form else float(drawn)
-
-    def draw(self, rng: np.random.Generator) -> Any:
-        """The config's value of a random draw."""
-        if self.form == "choice":
-            return self.values[int(rng.integers(len(self.values)))]
-        low, high = map(float, self.values)
-        if "int" in self.form:
-            high += 1  # whole numbers are cut off, and the highest is one of them
-        if "log" in self.form:
-            return self.decode(math.exp(rng.uniform(math.log(low), math.log(high))))
-        return self.decode(rng.uniform(low, high))
 
     def codes(self) -> list[Any]:
         """Choices as plain values: search algorithms cannot hash lists."""

@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 from helpers import cli, fitting
 
@@ -214,29 +213,3 @@ def test_a_trial_of_a_searched_agent_sets_the_keys_of_that_one(tmp_path):
     assert plan.settings(drawn) == drawn
     assert list(plan.config(drawn).agent) == ["DDQN"]
     assert plan.settings({**drawn, "agent": "DuelingDDQN"}) == {"agent": "DuelingDDQN"}
-
-
-def test_draws_stay_inside_and_reach_every_whole_number():
-    rng = np.random.default_rng(0)
-    search = {
-        "a": {"choice": [[1], [2]]},
-        "b": {"log": [0.01, 10]},
-        "c": {"int": [1, 3]},
-        "d": {"one_minus_log": [0.01, 0.1]},
-        "e": {"log_int": [1, 4]},
-        "f": {"uniform": [-1, 1]},
-    }
-    drawn = {space.key: [space.draw(rng) for _ in range(300)] for space in spaces(search)}
-    assert ([1] in drawn["a"], [2] in drawn["a"]) == (True, True)
-    assert 100 < sum(value < 0.316 for value in drawn["b"]) < 200  # half of the logarithm's range
-    assert (set(drawn["c"]), set(drawn["e"])) == ({1, 2, 3}, {1, 2, 3, 4})
-    assert all(0.9 <= value <= 0.99 for value in drawn["d"])
-    assert min(drawn["f"]) < -0.9 < 0.9 < max(drawn["f"])
-
-
-def test_whole_numbers_below_zero_are_drawn_as_often_as_others():
-    (space,) = spaces({"a": {"int": [-3, 3]}})
-    rng = np.random.default_rng(0)
-    counts = np.bincount([space.draw(rng) + 3 for _ in range(7000)])
-    assert len(counts) == 7
-    assert counts.min() > 850
