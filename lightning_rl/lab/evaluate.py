@@ -182,15 +182,18 @@ def parse_sweep(text: str | None) -> tuple[float, ...] | None:
     ranged = ":" in points
     words = points.split(":" if ranged else ",")
     values = tuple(_number(word, str(text), remedy) for word in words)
-    fault = ""
+
+    def refusal(fault: str) -> UserError:
+        return UserError(f"command '{shorten(str(text))}': {fault}{remedy}")
+
     if not all(abs(value) <= WHOLE for value in values):
-        fault = f"not all of it is within {-WHOLE:,} .. {WHOLE:,}; "
-    elif 2 <= len(values) <= (2 if ranged else SWEEP_MOST):
-        if all(low < high for low, high in itertools.pairwise(values)):
-            return _evenly(*values) if ranged else values
-        low, high = next(pair for pair in itertools.pairwise(values) if not pair[0] < pair[1])
-        fault = f"{low:g} is not below {high:g}; "
-    raise UserError(f"command '{shorten(str(text))}': {fault}{remedy}")
+        raise refusal(f"not all of it is within {-WHOLE:,} .. {WHOLE:,}; ")
+    if not 2 <= len(values) <= (2 if ranged else SWEEP_MOST):
+        raise refusal("")
+    for low, high in itertools.pairwise(values):
+        if not low < high:
+            raise refusal(f"{low:g} is not below {high:g}; ")
+    return _evenly(*values) if ranged else values
 
 
 def _evenly(low: float, high: float) -> tuple[float, ...]:
