@@ -49,21 +49,14 @@ def table(path):
         return list(csv.DictReader(file))
 
 
+def proxies(protocol, out, words="", *more):
+    """The exit code of ``lightning-rl proxies``; words: with spaces between."""
+    return main(["proxies", protocol, str(out), *words.split(), *more])
+
+
 def transfer(out, *words):
-    return main(
-        [
-            "proxies",
-            "transfer",
-            str(out),
-            *words,
-            "--agents",
-            "DDQN",
-            "--steps",
-            "12",
-            "--tests",
-            "2",
-            *SMALL,
-        ]
+    return proxies(
+        "transfer", out, "", *words, *"--agents DDQN --steps 12 --tests 2".split(), *SMALL
     )
 
 
@@ -126,20 +119,8 @@ def test_the_published_rules(tmp_path):
     more are the least.
     """
     path = write(tmp_path / "p.pt", se())
-    words = [
-        "proxies",
-        "transfer",
-        str(tmp_path / "t.csv"),
-        path,
-        "--agents",
-        "DDQN",
-        "--count",
-        "1",
-        "--tests",
-        "1",
-        *SMALL,
-    ]
-    assert main([*words, "--set=train_episodes=30", "--set=early_out_virtual_diff=1000"]) == 0
+    words = "--set=train_episodes=30 --set=early_out_virtual_diff=1000 --agents DDQN --count 1"
+    assert proxies("transfer", tmp_path / "t.csv", f"{path} --tests 1 {words}", *SMALL) == 0
     (row,) = table(tmp_path / "t.csv")
     assert (row["stopped"], row["episodes"]) == ("True", "21")
 
@@ -299,21 +280,8 @@ def test_reward_curves(tmp_path):
     is paid.
     """
     out, path = tmp_path / "c.csv", write(tmp_path / "rn.pt", rn())
-    words = [
-        "proxies",
-        "reward-curves",
-        str(out),
-        path,
-        "--count",
-        "1",
-        "--real",
-        "1",
-        "--curious",
-        "1",
-        "--agents",
-        "QL",
-    ]
-    assert main([*words, "--steps", "200", "--points", "4"]) == 0
+    words = f"{path} --count 1 --real 1 --curious 1 --agents QL --steps 200 --points"
+    assert proxies("reward-curves", out, f"{words} 4") == 0
     rows = table(out)
     assert [r["trained_on"] for r in rows] == ["additive", "real", "real, curious agents"]
     for r in rows:
@@ -321,13 +289,12 @@ def test_reward_curves(tmp_path):
         assert (len(curve), r["every"]) == (4, "50")
         assert float(r["area"]) == pytest.approx(sum(curve) / 4, rel=1e-5)
         assert all(-149 <= x <= -12 for x in curve)
-    assert main([*words, "--steps", "200", "--points", "4"]) == 0
+    assert proxies("reward-curves", out, f"{words} 4") == 0
     assert len(table(out)) == 3
-    assert main([*words, "--steps", "200", "--points", "4", "--hyperparameters", "varied"]) == 0
-    assert [r["protocol"] for r in table(out)] == ["fixed, 200 steps"] * 3 + [
-        "varied, 200 steps"
-    ] * 3
-    assert main([*words, "--steps", "200", "--points", "2"]) == 0  # other values of the same curves
+    assert proxies("reward-curves", out, f"{words} 4 --hyperparameters varied") == 0
+    protocols = ["fixed, 200 steps"] * 3 + ["varied, 200 steps"] * 3
+    assert [r["protocol"] for r in table(out)] == protocols
+    assert proxies("reward-curves", out, f"{words} 2") == 0  # other values of the same curves
     assert [(r["every"], len(r["returns"].split())) for r in table(out)[6:]] == [("100", 2)] * 3
 
 
@@ -335,10 +302,8 @@ def test_no_number_of_episodes_ends_what_is_measured_over_steps(tmp_path, monkey
     """Plain agents of short episodes, here of 50 steps, would be through with those of their
     config before.
     """
-    task, (kind,) = (
-        real_task("bandit10"),
-        make_kinds(["QL"], "bandit10", "reward-curves", False, {}),
-    )
+    task = real_task("bandit10")
+    (kind,) = make_kinds(["QL"], "bandit10", "reward-curves", False, {})
     loop = kind.with_config(train_episodes=2).for_steps(300, task.proxy, 1)
     assert loop.train(0, task.params.unsqueeze(0), [1]).results.env_steps.tolist() == [300]
     asked, for_steps = [], AgentKind.for_steps
@@ -348,39 +313,17 @@ def test_no_number_of_episodes_ends_what_is_measured_over_steps(tmp_path, monkey
         return for_steps(kind, steps, *more, **rule)
 
     monkeypatch.setattr(AgentKind, "for_steps", noted)
-    for protocol, more in (("reward-curves", ["--points=2"]), ("transfer", [])):
-        words = ["--gamename", "bandit10", "--real", "1", "--agents", "QL", "--steps", "60", *more]
-        assert main(["proxies", protocol, str(tmp_path / f"{protocol}.csv"), *words]) == 0
+    words = "--gamename bandit10 --real 1 --agents QL --steps 60"
+    assert proxies("reward-curves", tmp_path / "curves.csv", words, "--points=2") == 0
+    assert proxies("transfer", tmp_path / "transfer.csv", words) == 0
     assert asked == [60, 60]
 
 
 def test_the_curve_of_an_agent_that_finished_no_episode_is_its_test(tmp_path):
     """Of Acrobot, whose episodes have 500 steps and where nothing returns more than -1."""
-    words = [
-        "proxies",
-        "reward-curves",
-        str(tmp_path / "c.csv"),
-        "--gamename",
-        "acrobot",
-        "--real",
-        "1",
-        "--agents",
-        "DDQN",
-    ]
-    assert (
-        main(
-            [
-                *words,
-                "--steps",
-                "40",
-                "--points",
-                "2",
-                "--set=hidden=[8]",
-                "--set=learning_starts=1",
-            ]
-        )
-        == 0
-    )
+    words = "--gamename acrobot --real 1 --agents DDQN --steps 40 --points 2"
+    words += " --set=hidden=[8] --set=learning_starts=1"
+    assert proxies("reward-curves", tmp_path / "c.csv", words) == 0
     (row,) = table(tmp_path / "c.csv")
     one, other = row["returns"].split()
     assert one == other
@@ -420,21 +363,10 @@ def test_a_reward_that_makes_agents_diverge_leaves_a_curve(tmp_path):
     proxy = rn("exclusive", "pendulum")
     params = proxy.net.init([torch.Generator().manual_seed(0)])[0]
     save_proxy(tmp_path / "rn.pt", proxy, params * 1e38, {"score": 1.0})
-    words = [
-        "proxies",
-        "reward-curves",
-        str(tmp_path / "c.csv"),
-        str(tmp_path / "rn.pt"),
-        "--count",
-        "1",
-        "--agents",
-        "TD3",
-    ]
+    words = f"{tmp_path}/rn.pt --count 1 --agents TD3 --steps 800 --points 2"
     for _ in range(2):
-        assert (
-            main([*words, "--steps", "800", "--points", "2", "--set=learning_starts=1", *SMALL])
-            == 0
-        )
+        more = ("--set=learning_starts=1", *SMALL)
+        assert proxies("reward-curves", tmp_path / "c.csv", words, *more) == 0
     (row,) = table(tmp_path / "c.csv")
     assert row["returns"].split() == [row["area"]] * 2
     assert float(row["area"]) == pytest.approx(env_spec("pendulum").min_return, rel=1e-5)
@@ -457,20 +389,8 @@ def test_curves_are_of_agents_that_fit_as_the_help_says(
         "lightning_rl.lab.protocols.agents.write_agents",
         lambda *words, **more: seen.append((words, more)),
     )
-    assert (
-        main(
-            [
-                "proxies",
-                "reward-curves",
-                str(tmp_path / "c.csv"),
-                "--gamename",
-                gamename,
-                "--real=1",
-                "--points=10",
-            ]
-        )
-        == 0
-    )
+    words = f"--gamename {gamename} --real=1 --points=10"
+    assert proxies("reward-curves", tmp_path / "c.csv", words) == 0
     (((_, _, kinds, *_), more),) = seen
     assert tuple(kind.name for kind in kinds) == names
     assert more["every"] * 10 == steps
@@ -491,20 +411,7 @@ def test_tables_that_vary_draw_their_own_values():
 
 def test_histograms_of_transitions(tmp_path):
     out, path = tmp_path / "h.csv", write(tmp_path / "p.pt", se())
-    words = [
-        "proxies",
-        "transitions",
-        str(out),
-        path,
-        "--count",
-        "2",
-        "--steps",
-        "12",
-        "--tests",
-        "3",
-        *SMALL,
-    ]
-    assert main(words) == 0
+    assert proxies("transitions", out, f"{path} --count 2 --steps 12 --tests 3", *SMALL) == 0
     found = {
         (r["sample"], r["component"]): (r["lows"].split(), [int(n) for n in r["counts"].split()])
         for r in table(out)
@@ -514,18 +421,14 @@ def test_histograms_of_transitions(tmp_path):
     lows, (tested,) = found["real, in tests", "reward"]
     assert lows == ["1"]
     assert tested == sum(found["synthetic, asked what was tested", "pole angle (rad)"][1])
-    assert (
-        dict(zip(*found["real, in tests", "done"], strict=True))["1"] == 6
-    )  # each of 2 agents falls three times
+    ends = dict(zip(*found["real, in tests", "done"], strict=True))
+    assert ends["1"] == 6  # each of 2 agents falls three times
 
 
 def test_who_diverged_plays_no_real_task(tmp_path, monkeypatch, capsys):
-    path, words = (
-        write(tmp_path / "p.pt", se()),
-        ["--count", "2", "--steps", "12", "--tests", "3", *SMALL],
-    )
-    diverging = [path, *words, "--set", "learning_rate=1e38", "--set", "learning_starts=1"]
-    assert main(["proxies", "transitions", str(tmp_path / "a.csv"), *diverging]) == 2
+    words = f"{write(tmp_path / 'p.pt', se())} --count 2 --steps 12 --tests 3"
+    diverging = ("--set=learning_rate=1e38", "--set=learning_starts=1", *SMALL)
+    assert proxies("transitions", tmp_path / "a.csv", words, *diverging) == 2
     assert (
         "all 2 agents on 'p' diverged; lower --set learning_rate=..., or name another proxy"
         in capsys.readouterr().err
@@ -538,7 +441,7 @@ def test_who_diverged_plays_no_real_task(tmp_path, monkeypatch, capsys):
             yield stack, loop, trained._replace(test_returns=returns)
 
     monkeypatch.setattr(transitions, "train_stacks", stacks)
-    assert main(["proxies", "transitions", str(tmp_path / "b.csv"), path, *words]) == 0
+    assert proxies("transitions", tmp_path / "b.csv", words, *SMALL) == 0
     assert "1 of 2 agents on 'p' diverged and play no real task" in capsys.readouterr().out
     done = [
         r
@@ -600,19 +503,8 @@ def test_rewards_of_cells_by_hand():
 
 def test_grid_rewards(tmp_path):
     out, path = tmp_path / "g.csv", write(tmp_path / "rn.pt", rn(gamename="emptyroom22"))
-    words = [
-        "proxies",
-        "grid-rewards",
-        str(out),
-        path,
-        "--real",
-        "--count",
-        "2",
-        "--agent",
-        "QL",
-        "--set=train_episodes=25",
-    ]
-    assert main(words) == 0
+    words = f"{path} --real --count 2 --agent QL --set=train_episodes=25"
+    assert proxies("grid-rewards", out, words) == 0
     rows = table(out)
     assert len(rows) == 2 * (4 * 4 + 4)
     real = [r for r in rows if r["trained_on"] == "real"]
@@ -625,7 +517,7 @@ def test_grid_rewards(tmp_path):
     visits = {(r["row"], r["column"]): float(r["value"]) for r in real if r["quantity"] == "visits"}
     assert visits["0", "0"] >= 2  # both agents start there
     assert visits["1", "1"] == 2  # and both end at the goal
-    assert main(words) == 0
+    assert proxies("grid-rewards", out, words) == 0
     assert table(out) == rows
 
 
@@ -657,19 +549,8 @@ TINY = (
 
 def test_generations_are_those_of_a_run(tmp_path, capsys):
     out = tmp_path / "e.csv"
-    words = [
-        "proxies",
-        "generations",
-        str(out),
-        "--gamename",
-        "emptyroom22",
-        "--runs",
-        "2",
-        "--seed",
-        "25",
-        *TINY,
-    ]
-    assert main([*words, "--set=stop_when_solved=false"]) == 0
+    words = ("--gamename emptyroom22 --runs 2 --seed 25", *TINY, "--set=stop_when_solved=false")
+    assert proxies("generations", out, *words) == 0
     rows = table(out)
     assert [(r["seed"], r["generation"]) for r in rows] == [
         ("25", "0"),
@@ -680,7 +561,7 @@ def test_generations_are_those_of_a_run(tmp_path, capsys):
     told = capsys.readouterr()
     assert "of 2 runs solved" in told.out
     assert "0 of 2 runs · seed 25, generation 0 of 2" in told.err
-    assert main([*words, "--set=stop_when_solved=false"]) == 0
+    assert proxies("generations", out, *words) == 0
     assert table(out) == rows
 
     flags = [*TINY, "--set=stop_when_solved=false", "--logdir", str(tmp_path), "--num_workers", "0"]
@@ -695,21 +576,13 @@ def test_generations_of_agents_after_perfect_learners_are_those_of_a_run(tmp_pat
     """When agents come in the search is given other start states, rewards and noise: the second
     step must not be missed.
     """
-    suite = ["--gamename", "cartpole", "--preset", "suite"]
-    tiny = [
-        f"--set={key}"
-        for key in ("max_epochs=3", "population=2", "test_episodes=1", "perfect_generations=1")
-    ]
-    tiny += ["--set=max_train_steps=40", "--seed=0"]
-    assert main(["proxies", "generations", str(tmp_path / "e.csv"), *suite, "--runs=1", *tiny]) == 0
-    flags = [
-        "--logdir",
-        str(tmp_path),
-        "--num_workers=0",
-        "--set=eval_agents=1",
-        "--set=eval_episodes=1",
-    ]
-    assert main(["--implementation=SE", *suite, *tiny, *flags]) == 0
+    words = (
+        "--gamename cartpole --preset suite --seed=0 --set=max_epochs=3 --set=population=2 "
+        "--set=test_episodes=1 --set=perfect_generations=1 --set=max_train_steps=40"
+    )
+    assert proxies("generations", tmp_path / "e.csv", words, "--runs=1") == 0
+    words += " --implementation=SE --num_workers=0 --set=eval_agents=1 --set=eval_episodes=1"
+    assert main([*words.split(), "--logdir", str(tmp_path)]) == 0
     curve = read_scalar(run_dir(tmp_path, "cartpole", 0, "SE"), "es/fitness_mean")
     assert curve.value.tolist() == pytest.approx(
         [float(row["fitness_mean"]) for row in table(tmp_path / "e.csv")], rel=1e-5
@@ -723,33 +596,23 @@ def test_runs_count_as_solved_from_their_first_generation_that_is(capsys):
         "3": [False, False, False, False],
     }
     same = {"gamename": "cliff", "implementation": "SE", "settings": "", "cpu_seconds": "1"}
-    print_runs(
-        [
-            {**same, "seed": seed, "solved": str(value)}
-            for seed, values in solved.items()
-            for value in values
-        ]
-    )
+    rows = [(seed, str(value)) for seed, values in solved.items() for value in values]
+    print_runs([{**same, "seed": seed, "solved": value} for seed, value in rows])
     assert "2 of 3 runs solved, median 3 generations (2 to 4), 4.0 s" in capsys.readouterr().out
-    print_runs(
-        [
-            {**same, "seed": seed, "solved": str(solved)}
-            for seed, solved in (("1", True), ("2", False), ("2", True))
-        ]
-    )
+    rows = [("1", "True"), ("2", "False"), ("2", "True")]
+    print_runs([{**same, "seed": seed, "solved": value} for seed, value in rows])
     assert "2 of 2 runs solved, median 1.5 generations (1 to 2)" in capsys.readouterr().out
 
 
 def test_drawn_values_differ_from_run_to_run_and_come_again(tmp_path):
     out = tmp_path / "e.csv"
-    words = ["proxies", "generations", str(out), "--runs", "2", "--set=max_epochs=1", *TINY[1:]]
-    words += [
-        "--draw",
-        "step_size={log: [0.01, 10]}",
-        "--draw",
-        "score_transform={choice: [nes, linear]}",
+    words = [
+        "--runs 2 --set=max_epochs=1",
+        *TINY[1:],
+        "--draw=step_size={log: [0.01, 10]}",
+        "--draw=score_transform={choice: [nes, linear]}",
     ]
-    assert main(words) == 0
+    assert proxies("generations", out, *words) == 0
     rows = table(out)
     sizes = [float(r["step_size"]) for r in rows]
     assert len(set(sizes)) == 2
@@ -761,10 +624,10 @@ def test_drawn_values_differ_from_run_to_run_and_come_again(tmp_path):
         "step_size drawn, log [0.01, 10]; score_transform drawn, choice ['nes', 'linear']"
     }
     out.unlink()
-    assert main(words) == 0
+    assert proxies("generations", out, *words) == 0
     assert [r["step_size"] for r in table(out)] == [r["step_size"] for r in rows]
     wider = [word.replace("0.01, 10", "1, 10") for word in words]
-    assert main(wider) == 0  # another question, not the same rows
+    assert proxies("generations", out, *wider) == 0  # another question, not the same rows
     assert len(table(out)) == 2 * len(rows)
     assert all(float(r["step_size"]) >= 1 for r in table(out)[len(rows) :])
 
