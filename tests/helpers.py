@@ -165,17 +165,14 @@ def run_cli(
     implementation: str = "UDRL",
     **settings: Any,
 ) -> int:
-    what = [
-        "--implementation",
-        implementation,
-        "--gamename",
-        gamename,
-        "--logdir",
-        str(logdir),
-        "--num_workers",
-        "0",
-    ]
-    return main([*what, *tiny_flags(implementation, **settings), *flags])
+    what = ["--implementation", implementation, "--gamename", gamename, "--num_workers", "0"]
+    where = ["--logdir", str(logdir)]
+    return main([*what, *where, *tiny_flags(implementation, **settings), *flags])
+
+
+def train_cli(logdir: Path, max_epochs: int | str, *flags: str, **given: Any) -> None:
+    """A training that succeeds: ``run_cli`` for so many epochs."""
+    assert run_cli(logdir, "--max_epochs", str(max_epochs), *flags, **given) == 0
 
 
 def cli(*words: object) -> int:

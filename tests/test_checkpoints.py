@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from helpers import last, run_cli, run_dir
+from helpers import last, run_cli, run_dir, train_cli
 from member_helpers import compare, flat
 from test_files import Killed
 
@@ -31,7 +31,7 @@ def best(folder):
 
 
 def test_a_checkpoint_cannot_name_what_is_removed(tmp_path):
-    assert run_cli(tmp_path, "--max_epochs", "2", eval_interval=1) == 0
+    train_cli(tmp_path, 2, eval_interval=1)
     victim, folder = tmp_path / "victim", run_dir(tmp_path)
     (victim / "below").mkdir(parents=True)
     (victim / "below" / "theirs.txt").write_text("theirs")
@@ -59,10 +59,10 @@ def test_a_checkpoint_cannot_name_what_is_removed(tmp_path):
 
 def test_a_run_that_was_moved_keeps_its_best(tmp_path):
     whole, parts, moved = tmp_path / "whole", tmp_path / "parts", tmp_path / "moved"
-    assert run_cli(whole, "--max_epochs", "8", eval_interval=1) == 0
-    assert run_cli(parts, "--max_epochs", "4", eval_interval=1) == 0
+    train_cli(whole, 8, eval_interval=1)
+    train_cli(parts, 4, eval_interval=1)
     parts.rename(moved)
-    assert run_cli(moved, "--max_epochs", "8", "--resume", eval_interval=1) == 0
+    train_cli(moved, 8, "--resume", eval_interval=1)
     assert best(run_dir(moved)) == best(run_dir(whole))
     assert len(best(run_dir(moved))) == 1
     assert scores(run_dir(moved), "eval/return_mean") == scores(run_dir(whole), "eval/return_mean")
@@ -74,7 +74,7 @@ def test_a_run_that_was_moved_keeps_its_best(tmp_path):
 )
 def test_of_several_best_the_highest_number_stays(tmp_path, found, kept):
     """Kills may leave two; what is no number is not ours, and stays as well."""
-    assert run_cli(tmp_path, "--max_epochs", "2", eval_interval=1) == 0
+    train_cli(tmp_path, 2, eval_interval=1)
     folder = run_dir(tmp_path)
     (path,) = folder.glob("epoch=*.ckpt")
     content = torch.load(path, weights_only=True)
@@ -82,7 +82,7 @@ def test_of_several_best_the_highest_number_stays(tmp_path, found, kept):
     for epoch, score in found.items():
         torch.save({**content, "eval/return_mean": score}, folder / f"epoch={epoch}.ckpt")
         files.adopt(folder / f"epoch={epoch}.ckpt")
-    assert run_cli(tmp_path, "--max_epochs", "3", "--resume", eval_interval=100) == 0
+    train_cli(tmp_path, 3, "--resume", eval_interval=100)
     assert best(folder) == [f"epoch={epoch}.ckpt" for epoch in kept]
 
 
@@ -124,7 +124,7 @@ def test_an_attempt_without_last_begins_anew_with_the_same_settings(tmp_path, se
 
 @pytest.mark.parametrize("also_gone", [(), ("state.yaml",), ("state.yaml", files.RECORD)])
 def test_the_best_of_a_run_whose_last_is_gone_stays(tmp_path, also_gone, capsys):
-    assert run_cli(tmp_path, "--max_epochs", "3", eval_interval=1) == 0
+    train_cli(tmp_path, 3, eval_interval=1)
     folder = run_dir(tmp_path)
     (name,) = best(folder)
     content = (folder / name).read_bytes()
@@ -142,8 +142,8 @@ def test_a_checkpoint_that_the_user_puts_into_a_run_is_left_alone(tmp_path):
     run's own is still replaced.
     """
     other, folder = tmp_path / "other", run_dir(tmp_path)
-    assert run_cli(other, "--max_epochs", "2", implementation="RCP-R", eval_interval=1) == 0
-    assert run_cli(tmp_path, "--max_epochs", "2", eval_interval=1) == 0
+    train_cli(other, 2, implementation="RCP-R", eval_interval=1)
+    train_cli(tmp_path, 2, eval_interval=1)
     (own,) = best(folder)
     (foreign,) = run_dir(other, implementation="RCP-R").glob("epoch=*.ckpt")
     theirs = {
@@ -154,7 +154,7 @@ def test_a_checkpoint_that_the_user_puts_into_a_run_is_left_alone(tmp_path):
     for name, content in theirs.items():
         (folder / name).write_bytes(content)
     (folder / own).write_bytes(b"no longer the run's")
-    assert run_cli(tmp_path, "--max_epochs", "8", "--resume", eval_interval=1) == 0
+    train_cli(tmp_path, 8, "--resume", eval_interval=1)
     for name, content in theirs.items():
         assert (folder / name).read_bytes() == content
     assert (folder / own).read_bytes() == b"no longer the run's"
@@ -319,8 +319,8 @@ def test_stacked_seeds_resume_after_a_kill_between_their_files(tmp_path, monkeyp
     settings = {"checkpoint_interval": 1, "eval_interval": 100}
     run = {"implementation": "DDQN", **settings}
     stack = ("--num_seeds", "2")
-    assert run_cli(whole, "--max_epochs", "2", *stack, **run) == 0
-    assert run_cli(parts, "--max_epochs", "1", *stack, **run) == 0
+    train_cli(whole, 2, *stack, **run)
+    train_cli(parts, 1, *stack, **run)
     renamed_before = (
         2 * 2 + 2 + 1
     )  # state.yaml and config.yaml of each seed, what waits of each, the first one's last.ckpt
@@ -329,8 +329,8 @@ def test_stacked_seeds_resume_after_a_kill_between_their_files(tmp_path, monkeyp
         with pytest.raises(Killed):
             run_cli(parts, "--max_epochs", "2", *stack, "--resume", **run)
     shutil.copytree(parts, alone)
-    assert run_cli(parts, "--max_epochs", "2", *stack, "--resume", **run) == 0
-    assert run_cli(alone, "--max_epochs", "2", "--resume", "--seed", "26", **run) == 0
+    train_cli(parts, 2, *stack, "--resume", **run)
+    train_cli(alone, 2, "--resume", "--seed", "26", **run)
     for logdir in (parts, alone):
         expected, got = (last(each, "DDQN", seed=26) for each in (whole, logdir))
         assert expected["state_dict"].keys() == got["state_dict"].keys()

@@ -5,7 +5,7 @@ import os
 
 import pandas as pd
 import pytest
-from helpers import ROOT, run_cli, run_dir
+from helpers import ROOT, run_dir, train_cli
 from PIL import Image
 
 from lightning_rl.cli import main
@@ -143,7 +143,7 @@ def test_a_table_is_known_by_its_whole_header(content, ours, tmp_path):
 
 
 def test_reports_and_listings_leave_the_run_alone(tmp_path, capsys):
-    assert run_cli(tmp_path / "exp", "--max_epochs", "2") == 0
+    train_cli(tmp_path / "exp", 2)
     run = run_dir(tmp_path / "exp")
     before = files(tmp_path)
     refused(capsys, "report", run, "-o", run / ".lock", says="was not written by this command")
@@ -217,7 +217,7 @@ def test_a_malformed_row_is_named_and_kept(tmp_path):
 
 
 def test_an_evaluation_leaves_foreign_files_beside_the_checkpoint(tmp_path, capsys):
-    assert run_cli(tmp_path / "exp", "--max_epochs", "2") == 0
+    train_cli(tmp_path / "exp", 2)
     run = run_dir(tmp_path / "exp")
     (run / "evaluation.json").write_text('{"mine": 1}')
     words = ["--eval_agent", run / "last.ckpt", "--eval_episodes", "1"]
@@ -257,7 +257,7 @@ def test_a_folder_that_cannot_be_written_is_said_before_the_work(sources, monkey
 
 def test_an_unreadable_config_does_not_hide_the_other_runs(tmp_path, monkeypatch, capsys):
     for seed in ("1", "2"):
-        assert run_cli(tmp_path, "--max_epochs", "2", "--seed", seed) == 0
+        train_cli(tmp_path, 2, "--seed", seed)
     hidden = run_dir(tmp_path, seed=2) / "config.yaml"
     opened = type(hidden).open
 
@@ -303,7 +303,7 @@ def test_a_name_without_a_folder_is_put_into_one_that_git_ignores(sources, monke
 
 
 def test_insisting_through_a_link_overwrites_no_file_of_a_run(tmp_path, capsys):
-    assert run_cli(tmp_path / "exp", "--max_epochs", "1") == 0
+    train_cli(tmp_path / "exp", 1)
     run = run_dir(tmp_path / "exp")
     (tmp_path / "link.csv").symlink_to(run / "last.ckpt")
     before = (run / "last.ckpt").read_bytes()

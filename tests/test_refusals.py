@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from helpers import run_cli, run_dir, tiny_flags, tiny_settings
+from helpers import run_cli, run_dir, tiny_flags, tiny_settings, train_cli
 from pytorch_lightning import Callback
 
 import lightning_rl
@@ -29,6 +29,12 @@ from lightning_rl.run.loading import full_command
 from lightning_rl.run.state import read_state
 
 
+def config_of(name, **values):
+    """A config for cartpole with some values of its own."""
+    layers = [*merged_values(name, "cartpole"), ("", values)]
+    return build_config(IMPLEMENTATIONS[name].Config, layers)
+
+
 def contents(folder):
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
@@ -36,7 +42,7 @@ def contents(folder):
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     logdir = tmp_path_factory.mktemp("finished")
-    assert run_cli(logdir, "--max_epochs", "3") == 0
+    train_cli(logdir, 3)
     return logdir
 
 
@@ -66,21 +72,8 @@ def copied(finished, tmp_path):
 def test_a_refused_run_changes_nothing_of_the_one_that_is_there(flags, words, copied, capsys):
     before = contents(copied)
     settings = [flag for flag in tiny_flags() if "num_updates" not in flag or "memory" not in words]
-    assert (
-        main(
-            [
-                "--gamename",
-                "cartpole",
-                "--logdir",
-                str(copied),
-                "--num_workers",
-                "0",
-                *settings,
-                *flags,
-            ]
-        )
-        == 2
-    )
+    where = ["--gamename", "cartpole", "--logdir", str(copied), "--num_workers", "0"]
+    assert main([*where, *settings, *flags]) == 2
     assert words in capsys.readouterr().err
     assert contents(copied) == before
     assert read_state(run_dir(copied)) == ("finished", "")
@@ -111,7 +104,7 @@ def test_any_trace_of_a_run_refuses_a_second(kept, copied, capsys):
 
 
 def test_a_run_with_nothing_left_to_do_stays_finished(copied, capsys):
-    assert run_cli(copied, "--resume", "--max_epochs", "3") == 0
+    train_cli(copied, 3, "--resume")
     assert "finished at" in capsys.readouterr().out
     assert yaml.safe_load((run_dir(copied) / "state.yaml").read_text()) == {"state": "finished"}
 
@@ -120,9 +113,9 @@ def test_a_budget_is_refused_only_where_it_is_new_and_less_than_is_done(copied):
     done = int(
         torch.load(run_dir(copied) / "last.ckpt", weights_only=True)["state_dict"]["env_steps"]
     )
-    assert run_cli(copied, "--resume", "--max_epochs", "3", max_env_steps=done) == 0
+    train_cli(copied, 3, "--resume", max_env_steps=done)
     for _ in range(2):  # the epoch that reaches it goes on to its end, beyond it
-        assert run_cli(copied, "--resume", "--max_epochs", "4", max_env_steps=done + 1) == 0
+        train_cli(copied, 4, "--resume", max_env_steps=done + 1)
 
 
 def test_a_budget_of_episodes_counts_episodes(tmp_path, capsys):
@@ -175,17 +168,8 @@ def test_sizes_beyond_the_limits_are_refused_before_a_folder_is_made(
     implementation, setting, tmp_path, capsys, monkeypatch
 ):
     monkeypatch.setattr(footprint, "memory", lambda: 16 * 10**9)
-    words = [
-        "--implementation",
-        implementation,
-        "--gamename",
-        "cartpole",
-        "--logdir",
-        str(tmp_path),
-        "--set",
-        setting,
-    ]
-    assert main(words) == 2
+    what = ["--implementation", implementation, "--gamename", "cartpole", "--set", setting]
+    assert main([*what, "--logdir", str(tmp_path)]) == 2
     captured = capsys.readouterr().err.strip().splitlines()
     assert len(captured) == 1
     assert setting.partition("=")[0] in captured[0]
@@ -193,10 +177,7 @@ def test_sizes_beyond_the_limits_are_refused_before_a_folder_is_made(
 
 
 def test_seeds_together_take_the_memory_of_each(monkeypatch):
-    config = build_config(
-        IMPLEMENTATIONS["DDQN"].Config,
-        [*merged_values("DDQN", "cartpole"), ("", {"replay_size": 10**6})],
-    )
+    config = config_of("DDQN", replay_size=10**6)
     monkeypatch.setattr(footprint, "memory", lambda: 10**8)
     footprint.require_memory(
         config, env_spec("cartpole"), 2
@@ -208,18 +189,13 @@ def test_seeds_together_take_the_memory_of_each(monkeypatch):
 
 
 def test_the_footprint_of_a_config_by_hand():
-    values = {"hidden": [10, 20], "batch_size": 3, "replay_size": 100}
-    config = build_config(
-        IMPLEMENTATIONS["DDQN"].Config, [*merged_values("DDQN", "cartpole"), ("", values)]
-    )
+    config = config_of("DDQN", hidden=[10, 20], batch_size=3, replay_size=100)
     needed = footprint.footprint(config, env_spec("cartpole"))
     assert needed["replay_size"] == 4 * 100 * 12
     assert needed["hidden"] == 16 * (6 * 10 + 10 * 20 + 20 * 2)
     assert needed["batch_size"] == 4 * 3 * (12 + 2 * (6 + 10 + 20 + 2) + 2 * (6 + 2))
-    values = {"hidden": [10, 20], "critic_hidden": [5], "batch_size": 3, "num_updates_per_iter": 7}
-    config = build_config(
-        IMPLEMENTATIONS["RCP-A"].Config, [*merged_values("RCP-A", "cartpole"), ("", values)]
-    )
+    sizes = {"hidden": [10, 20], "critic_hidden": [5], "batch_size": 3}
+    config = config_of("RCP-A", **sizes, num_updates_per_iter=7)
     needed = footprint.footprint(config, env_spec("cartpole"))
     assert needed["critic_hidden"] == 16 * (6 * 5 + 5 * 2)
     assert needed["batch_size"] == 4 * 3 * (12 + 2 * (6 + 10 + 20 + 2) + 2 * (6 + 5 + 2))
@@ -236,9 +212,7 @@ def test_every_candidate_of_a_population_takes_a_network_and_an_agent():
     """
     agent = {"DDQN": {"hidden": [10, 20], "batch_size": 3, "replay_size": 100}}
     values = {"agent": agent, "hidden": [8], "population": 5, "center_agents": 2, "eval_agents": 3}
-    config = build_config(
-        IMPLEMENTATIONS["SE"].Config, [*merged_values("SE", "cartpole"), ("", values)]
-    ).resolved("cartpole")
+    config = config_of("SE", **values).resolved("cartpole")
     assert footprint.footprint(config, env_spec("cartpole"))["population"] == 5 * (
         11_040 + 16 * (6 * 8 + 8 * 2)
     )
@@ -318,11 +292,10 @@ def test_sweeps_that_no_network_can_take(text):
 
 def test_divergence_names_a_remedy_that_the_method_has():
     for name, rate, kept in (("UDRL", "learning_rate", True), ("SE", "step_size", False)):
-        game = "cartpole"
-        entry = IMPLEMENTATIONS[name]
-        config = build_config(entry.Config, merged_values(name, game)).resolved(game)
-        hparams = {"implementation": name, "gamename": game, "seed": 0, "config": config.__dict__}
-        method = entry(**hparams)
+        config = config_of(name).resolved("cartpole")
+        method = IMPLEMENTATIONS[name](
+            implementation=name, gamename="cartpole", seed=0, config=config.__dict__
+        )
         with pytest.raises(
             UserError, match=f"loss is nan in epoch 0: .* lower --set {rate}="
         ) as error:
@@ -421,7 +394,7 @@ def test_what_is_no_runs_is_not_overwritten(name, there, tmp_path, capsys):
     """Where a run is begun with --resume, and where one is resumed."""
     folder = run_dir(tmp_path)
     if there:
-        assert run_cli(tmp_path, "--max_epochs", "1") == 0
+        train_cli(tmp_path, 1)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / ".lock").write_text("mine")
     (folder / name).write_text("mine: 1")
@@ -438,7 +411,7 @@ def test_what_is_no_runs_is_not_overwritten(name, there, tmp_path, capsys):
 def test_a_config_that_was_edited_by_hand_is_refused_by_its_key_and_kept_where_it_says_the_same(
     tmp_path, capsys
 ):
-    assert run_cli(tmp_path, "--max_epochs", "1") == 0
+    train_cli(tmp_path, 1)
     config = run_dir(tmp_path) / "config.yaml"
     before = config.read_text()
     edited = before.replace("max_epochs: 1", "max_epochs: 1\n  mine: 2")
@@ -451,15 +424,15 @@ def test_a_config_that_was_edited_by_hand_is_refused_by_its_key_and_kept_where_i
     )
     assert config.read_text() == edited
     config.write_text(f"# my best\n{before}")
-    assert run_cli(tmp_path, "--max_epochs", "1", "--resume") == 0
+    train_cli(tmp_path, 1, "--resume")
     assert config.read_text() == f"# my best\n{before}"
 
 
 def test_a_run_whose_record_is_gone_goes_on_and_keeps_what_is_there(tmp_path):
-    assert run_cli(tmp_path, "--max_epochs", "2", eval_interval=1) == 0
+    train_cli(tmp_path, 2, eval_interval=1)
     folder = run_dir(tmp_path)
     (folder / "written.txt").unlink()
     best = {path: path.read_bytes() for path in folder.glob("epoch=*.ckpt")}
-    assert run_cli(tmp_path, "--max_epochs", "4", "--resume", eval_interval=1) == 0
+    train_cli(tmp_path, 4, "--resume", eval_interval=1)
     assert {path: path.read_bytes() for path in best} == best
     assert read_state(folder) == ("finished", "")

@@ -17,7 +17,16 @@ import pytest
 import torch
 import warm
 import yaml
-from helpers import SMALL_CRITIC, covering, fitting, run_cli, run_dir, tiny_flags, tiny_settings
+from helpers import (
+    SMALL_CRITIC,
+    covering,
+    fitting,
+    run_cli,
+    run_dir,
+    tiny_flags,
+    tiny_settings,
+    train_cli,
+)
 from pytorch_lightning import Callback
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
@@ -69,7 +78,7 @@ def wait_for(condition, seconds: float = 60) -> None:
 
 
 def test_run_directory_is_as_documented(tmp_path, capsys):
-    assert run_cli(tmp_path, "--max_epochs", "4", "--recording_epoch_interval", "4") == 0
+    train_cli(tmp_path, 4, "--recording_epoch_interval", "4")
     folder = run_dir(tmp_path)
     config = yaml.safe_load((folder / "config.yaml").read_text())
     assert config["config"]["batch_size"] == 16
@@ -138,12 +147,11 @@ def test_every_environment_trains_resumes_and_is_evaluated(
 
 
 def test_scalars_over_env_steps_and_the_hparams_tab(tmp_path):
-    assert run_cli(tmp_path, "--max_epochs", "4", num_held_out_episodes_per_iter=1) == 0
+    train_cli(tmp_path, 4, num_held_out_episodes_per_iter=1)
     events = scalars(run_dir(tmp_path))
     tags = set(events.Tags()["scalars"])
     promised = {
-        f"rollout/{k}"
-        for k in tuple("return_mean return_std return_min return_max length_mean".split())
+        f"rollout/{k}" for k in "return_mean return_std return_min return_max length_mean".split()
     }
     promised |= {
         "eval/return_mean",
@@ -185,18 +193,7 @@ def test_num_workers_do_not_change_a_run(tmp_path, implementation):
     finals, less = [], SMALL_CRITIC if implementation == "RCP-R" else {}
     for num_workers in ("0", "1", "2"):
         logdir = tmp_path / num_workers
-        assert (
-            run_cli(
-                logdir,
-                "--max_epochs",
-                "4",
-                "--num_workers",
-                num_workers,
-                implementation=implementation,
-                **less,
-            )
-            == 0
-        )
+        train_cli(logdir, 4, "--num_workers", num_workers, implementation=implementation, **less)
         finals.append(weights(run_dir(logdir, implementation=implementation) / "last.ckpt"))
     assert same(finals[0], finals[1])
     # A population in two processes is in other stacks, which may be rounded differently; all else
@@ -210,7 +207,7 @@ def test_num_workers_do_not_change_a_run(tmp_path, implementation):
 
 def test_seeds_differ(tmp_path):
     for seed in ("1", "2"):
-        assert run_cli(tmp_path, "--max_epochs", "1", "--seed", seed, checkpoint_interval=1) == 0
+        train_cli(tmp_path, 1, "--seed", seed, checkpoint_interval=1)
     a, b = (weights(run_dir(tmp_path, seed=s) / "last.ckpt") for s in (1, 2))
     assert not torch.equal(
         a["policy.net.net.embed_obs.weight"], b["policy.net.net.embed_obs.weight"]
@@ -231,14 +228,9 @@ def test_seeds_differ(tmp_path):
 )
 def test_resuming_equals_not_having_stopped(tmp_path, implementation, settings):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    assert run_cli(whole, "--max_epochs", "7", implementation=implementation, **settings) == 0
+    train_cli(whole, 7, implementation=implementation, **settings)
     for epochs in ("2", "5", "7"):
-        assert (
-            run_cli(
-                parts, "--max_epochs", epochs, "--resume", implementation=implementation, **settings
-            )
-            == 0
-        )
+        train_cli(parts, epochs, "--resume", implementation=implementation, **settings)
     lasts = (
         run_dir(logdir, implementation=implementation) / "last.ckpt" for logdir in (whole, parts)
     )
@@ -250,31 +242,28 @@ def test_resuming_equals_not_having_stopped(tmp_path, implementation, settings):
 
 
 def test_resuming_a_finished_run_changes_nothing(tmp_path):
-    assert run_cli(tmp_path, "--max_epochs", "2", "--resume") == 0
+    train_cli(tmp_path, 2, "--resume")
     before = weights(run_dir(tmp_path) / "last.ckpt")
-    assert run_cli(tmp_path, "--max_epochs", "2", "--resume") == 0
+    train_cli(tmp_path, 2, "--resume")
     assert same(before, weights(run_dir(tmp_path) / "last.ckpt"))
 
 
 def test_reload_starts_anew_from_the_weights(tmp_path):
-    assert run_cli(tmp_path / "a", "--max_epochs", "2") == 0
+    train_cli(tmp_path / "a", 2)
     source = run_dir(tmp_path / "a") / "last.ckpt"
-    assert (
-        run_cli(tmp_path / "b", "--max_epochs", "2", "--reload", str(source), learning_rate=1e-30)
-        == 0
-    )
+    train_cli(tmp_path / "b", 2, "--reload", str(source), learning_rate=1e-30)
     a, b = weights(source), weights(run_dir(tmp_path / "b") / "last.ckpt")
     assert torch.equal(a["policy.net.net.embed_obs.weight"], b["policy.net.net.embed_obs.weight"])
     assert int(b["num_updates"]) == 6
 
 
 def test_a_resumed_run_says_how_it_began(tmp_path, monkeypatch):
-    assert run_cli(tmp_path / "a", "--max_epochs", "1") == 0
+    train_cli(tmp_path / "a", 1)
     source = run_dir(tmp_path / "a") / "last.ckpt"
     config = run_dir(tmp_path / "b") / "config.yaml"
     for epochs, flag in (("1", ["--reload", str(source)]), ("2", ["--resume"])):
         monkeypatch.setattr(sys, "argv", ["trainer.py", "--set", "hidden=[8, 8]", *flag])
-        assert run_cli(tmp_path / "b", "--max_epochs", epochs, *flag) == 0
+        train_cli(tmp_path / "b", epochs, *flag)
         content = yaml.safe_load(config.read_text())
         assert shlex.split(content["command"]) == [
             "trainer.py",
@@ -287,12 +276,12 @@ def test_a_resumed_run_says_how_it_began(tmp_path, monkeypatch):
     config.write_text("config: [")  # damaged
     assert run_cli(tmp_path / "b", "--max_epochs", "2", "--resume") == 2
     config.unlink()
-    assert run_cli(tmp_path / "b", "--max_epochs", "2", "--resume") == 0
+    train_cli(tmp_path / "b", 2, "--resume")
     assert yaml.safe_load(config.read_text())["reload"] is None
 
 
 def test_a_preset_of_which_a_record_leaves_nothing_is_refused(tmp_path, capsys):
-    assert run_cli(tmp_path / "a", "--max_epochs", "1", implementation="RCP-A") == 0
+    train_cli(tmp_path / "a", 1, implementation="RCP-A")
     record = str(run_dir(tmp_path / "a", implementation="RCP-A") / "config.yaml")
     words = [
         *"--implementation RCP-A --gamename cartpole --logdir".split(),
@@ -318,14 +307,11 @@ def test_a_preset_of_which_a_record_leaves_nothing_is_refused(tmp_path, capsys):
 
 
 def test_a_run_that_was_killed_before_its_first_checkpoint_begins_again_with_its_weights(tmp_path):
-    assert run_cli(tmp_path / "a", "--max_epochs", "1") == 0
+    train_cli(tmp_path / "a", 1)
     source = run_dir(tmp_path / "a") / "last.ckpt"
-    assert (
-        run_cli(tmp_path / "b", "--max_epochs", "1", "--reload", str(source), learning_rate=1e-30)
-        == 0
-    )
+    train_cli(tmp_path / "b", 1, "--reload", str(source), learning_rate=1e-30)
     forget_last(run_dir(tmp_path / "b"))
-    assert run_cli(tmp_path / "b", "--max_epochs", "1", "--resume", learning_rate=1e-30) == 0
+    train_cli(tmp_path / "b", 1, "--resume", learning_rate=1e-30)
     a, b = weights(source), weights(run_dir(tmp_path / "b") / "last.ckpt")
     assert torch.equal(a["policy.net.net.embed_obs.weight"], b["policy.net.net.embed_obs.weight"])
     assert yaml.safe_load((run_dir(tmp_path / "b") / "config.yaml").read_text())["reload"] == str(
@@ -360,7 +346,7 @@ def test_evaluations_come_at_intervals_and_where_a_run_is_stopped(tmp_path, sett
 
 
 def test_no_checkpoint(tmp_path):
-    assert run_cli(tmp_path, "--max_epochs", "2", "--no_checkpoint") == 0
+    train_cli(tmp_path, 2, "--no_checkpoint")
     assert not list(tmp_path.rglob("*.ckpt"))
 
 
@@ -379,11 +365,11 @@ def test_a_return_that_stays_stops_the_run_after_a_resume_too(tmp_path):
         "3",
     )  # an evaluation every second epoch; CartPole's returns are above 8
     for epochs in ("4", "100"):
-        assert run_cli(tmp_path, "--max_epochs", epochs, "--resume", *stop) == 0
+        train_cli(tmp_path, epochs, "--resume", *stop)
     last = torch.load(run_dir(tmp_path) / "last.ckpt", weights_only=True)
     assert last["epoch"] == 5
     assert last["callbacks"]["StopAtReturn"] == {"target": 1.0, "in_a_row": 3}
-    assert run_cli(tmp_path, "--max_epochs", "7", "--resume") == 0  # the flag may be left out again
+    train_cli(tmp_path, 7, "--resume")  # the flag may be left out again
     assert torch.load(run_dir(tmp_path) / "last.ckpt", weights_only=True)["epoch"] == 6
 
 
@@ -408,7 +394,7 @@ def test_a_lower_return_starts_the_count_anew():
 
 
 def test_evaluation_needs_only_the_path(tmp_path, capsys):
-    assert run_cli(tmp_path, "--max_epochs", "2") == 0
+    train_cli(tmp_path, 2)
     path = run_dir(tmp_path) / "last.ckpt"
     capsys.readouterr()
     assert (
@@ -456,13 +442,8 @@ def test_signals_write_last_and_the_run_resumes_exactly(tmp_path, number, code):
     assert "writing last.ckpt" in err
     assert "Traceback" not in err
     epochs = torch.load(folder / "last.ckpt", weights_only=True)["global_step"]
-    assert (
-        run_cli(
-            tmp_path / "a", "--resume", "--max_epochs", str(epochs + 3), checkpoint_interval=100000
-        )
-        == 0
-    )
-    assert run_cli(tmp_path / "b", "--max_epochs", str(epochs + 3), checkpoint_interval=100000) == 0
+    train_cli(tmp_path / "a", epochs + 3, "--resume", checkpoint_interval=100000)
+    train_cli(tmp_path / "b", epochs + 3, checkpoint_interval=100000)
     assert same(weights(folder / "last.ckpt"), weights(run_dir(tmp_path / "b") / "last.ckpt"))
 
 
@@ -534,7 +515,7 @@ def test_filming_what_cannot_render(tmp_path, capsys, toy_games):
 
 
 def test_nan_stops_the_run_before_it_is_saved(tmp_path, capsys):
-    assert run_cli(tmp_path, "--max_epochs", "2") == 0
+    train_cli(tmp_path, 2)
     path = run_dir(tmp_path) / "last.ckpt"
     checkpoint = torch.load(path, weights_only=True)
     for name, value in checkpoint["state_dict"].items():
@@ -550,7 +531,7 @@ def test_nan_stops_the_run_before_it_is_saved(tmp_path, capsys):
 
 
 def test_a_full_disk_stops_the_run_and_keeps_the_old_checkpoint(tmp_path, capsys, monkeypatch):
-    assert run_cli(tmp_path, "--max_epochs", "2") == 0
+    train_cli(tmp_path, 2)
     before = (run_dir(tmp_path) / "last.ckpt").read_bytes()
 
     def full(*_):
@@ -578,7 +559,7 @@ def test_two_processes_cannot_share_a_run_directory(tmp_path, capsys):
     ("implementation", "preset"), [("RCP-R", []), ("RCP-R", ["--preset", "returns"]), ("RCP-A", [])]
 )
 def test_what_rcp_logs(tmp_path, implementation, preset):
-    assert run_cli(tmp_path, "--max_epochs", "4", *preset, implementation=implementation) == 0
+    train_cli(tmp_path, 4, *preset, implementation=implementation)
     tags = set(scalars(run_dir(tmp_path, implementation=implementation)).Tags()["scalars"])
     promised = {
         "eval/return_mean",
@@ -604,13 +585,13 @@ def test_what_rcp_logs(tmp_path, implementation, preset):
 
 
 def test_a_resumed_run_is_one_curve_and_one_trial(tmp_path):
-    assert run_cli(tmp_path, "--max_epochs", "3") == 0  # the last checkpoint is of the third epoch
+    train_cli(tmp_path, 3)  # the last checkpoint is of the third epoch
     folder, begun = run_dir(tmp_path), int(time.time())
     while (
         int(time.time()) == begun
     ):  # within one second of one process event files are ordered by number, 10 before 9
         time.sleep(0.05)
-    assert run_cli(tmp_path, "--max_epochs", "5", "--resume") == 0
+    train_cli(tmp_path, 5, "--resume")
     assert [path.name for path in (folder / "logger").iterdir()] == ["version_0"]
     assert len(event_files(folder)) == 2
     board = scalars(folder)
@@ -620,16 +601,16 @@ def test_a_resumed_run_is_one_curve_and_one_trial(tmp_path):
     assert read_scalar(folder, "train/policy_loss").env_steps.tolist() == steps
     # Killed after its last checkpoint: what it had logged beyond is void.
     first = (folder / "last.ckpt").read_bytes()
-    assert run_cli(tmp_path, "--max_epochs", "8", "--resume") == 0
+    train_cli(tmp_path, 8, "--resume")
     (folder / "last.ckpt").write_bytes(first)
-    assert run_cli(tmp_path, "--max_epochs", "6", "--resume") == 0
+    train_cli(tmp_path, 6, "--resume")
     steps = [event.step for event in scalars(folder).Scalars("train/policy_loss")]
     assert len(steps) == 6
     assert read_scalar(folder, "train/policy_loss").env_steps.tolist() == steps
 
 
 def test_the_hparams_tab_begins_with_what_tells_runs_apart(tmp_path):
-    assert run_cli(tmp_path, "--max_epochs", "1") == 0
+    train_cli(tmp_path, 1)
     content = scalars(run_dir(tmp_path)).SummaryMetadata("_hparams_/experiment").plugin_data.content
     columns = [info.name for info in HParamsPluginData.FromString(content).experiment.hparam_infos]
     assert columns[:4] == ["implementation", "gamename", "exp_name", "seed"]

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from helpers import run_cli, run_dir
+from helpers import run_dir, train_cli
 
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory) -> Path:
     logdir = tmp_path_factory.mktemp("exp")
-    assert run_cli(logdir, "--max_epochs", "2") == 0
+    train_cli(logdir, 2)
     return run_dir(logdir) / "last.ckpt"

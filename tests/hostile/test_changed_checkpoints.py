@@ -10,7 +10,7 @@ import shutil
 import pytest
 import torch
 import yaml
-from helpers import refused, run_cli, run_dir
+from helpers import refused, run_cli, run_dir, train_cli
 
 from lightning_rl.cli import main
 from lightning_rl.envs.proxies import proxy_path
@@ -22,7 +22,7 @@ NAN = float("nan")
 def finished(tmp_path_factory):
     """A finished run of two epochs, and what its last.ckpt holds."""
     logdir = tmp_path_factory.mktemp("finished")
-    assert run_cli(logdir, "--max_epochs", "2", checkpoint_interval=1) == 0
+    train_cli(logdir, 2, checkpoint_interval=1)
     return logdir, torch.load(run_dir(logdir) / "last.ckpt", weights_only=True)
 
 

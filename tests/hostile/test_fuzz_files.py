@@ -14,7 +14,7 @@ import signal
 import pytest
 import torch
 import yaml
-from helpers import last, run_cli, run_dir
+from helpers import last, run_cli, run_dir, train_cli
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils.tensorboard import SummaryWriter
@@ -214,17 +214,7 @@ def bases(tmp_path_factory):
     logdir = tmp_path_factory.mktemp("bases")
     found = Bases()
     for name, game in GAMES.items():
-        assert (
-            run_cli(
-                logdir,
-                "--max_epochs",
-                "2",
-                gamename=game,
-                implementation=name,
-                checkpoint_interval=1,
-            )
-            == 0
-        )
+        train_cli(logdir, 2, gamename=game, implementation=name, checkpoint_interval=1)
         folder = run_dir(logdir, game, implementation=name)
         found[name] = folder, torch.load(folder / "last.ckpt", weights_only=True)
     return found

@@ -13,7 +13,7 @@ import warnings
 import pytest
 import torch
 import yaml
-from helpers import ROOT, run_cli
+from helpers import ROOT, run_cli, train_cli
 
 import lightning_rl as lrl
 from lightning_rl.cli import main
@@ -37,7 +37,7 @@ def made(tmp_path_factory):
     """Runs of the folder exp: an agent, a search for a proxy, a model-based method."""
     folder = tmp_path_factory.mktemp("made") / "exp"
     for name, game in (("UDRL", "cartpole"), ("SE", "cartpole"), ("ER", "cliff")):
-        assert run_cli(folder, "--max_epochs", "2", implementation=name, gamename=game) == 0
+        train_cli(folder, 2, implementation=name, gamename=game)
     return folder
 
 
