@@ -30,7 +30,7 @@ from lightning_rl.lab.evaluate import play
 from lightning_rl.lab.protocols.models import content_hash, find_models
 from lightning_rl.lab.reports.agents import commands, score
 from lightning_rl.run import shipped
-from lightning_rl.run.loading import ACTING_ONLY, TRAINING_ONLY, full_command
+from lightning_rl.run.loading import ACTING_ONLY, TRAINING_ONLY, Asked, full_command
 from lightning_rl.run.run_config import run_config
 from lightning_rl.run.shipped import SHIPPED, shipped_agents
 from lightning_rl.run.state import checkpoint_at
@@ -52,7 +52,7 @@ def test_an_agent_reaches_its_score(name):
         agent.gamename,
         agent.seed,
     )
-    ((episodes),) = play(method, [(method.first_command(), agent.mode)], EPISODES, 0)
+    ((episodes),) = play(method, [(Asked(method.first_command()), agent.mode)], EPISODES, 0)
     mean = np.mean([episode.ret for episode in episodes])
     assert mean == pytest.approx(
         agent.score, abs=4 * agent.sd * (1 / EPISODES + 1 / agent.episodes) ** 0.5 + 1e-6

@@ -30,6 +30,7 @@ class Request:
     mode: ``sampled`` and ``greedy`` ask the policy, ``uniform`` ignores it.
     command: the first command ``[C]`` for command-conditioned policies.
     noise_hold: share of the steps whose action noise is that of the step before.
+    guidance: how much the effect of the command is amplified; None: as the policy has it.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Request:
     mode: ActionMode = "sampled"
     command: tuple[float, ...] | None = None
     noise_hold: float = 0.0
+    guidance: float | None = None
 
 
 @dataclass(frozen=True)

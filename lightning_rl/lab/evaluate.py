@@ -34,7 +34,7 @@ from lightning_rl.rollouts.data_module import evaluation_requests
 from lightning_rl.run.callbacks import record_episode
 from lightning_rl.run.checkpoints import read_checkpoint
 from lightning_rl.run.loading import (
-    Command,
+    Asked,
     LoadedAgent,
     asked_names,
     full_command,
@@ -90,19 +90,19 @@ def evaluate(
     check_weights(method)
     if not isinstance(agent, LoadedAgent):  # which is prepared
         method.prepare_evaluation()
-    values = full_command(method, {} if command is None else command)
-    sampled, greedy = play(method, [(values, "sampled"), (values, "greedy")], episodes, num_workers)
+    asked = full_command(method, {} if command is None else command)
+    sampled, greedy = play(method, [(asked, "sampled"), (asked, "greedy")], episodes, num_workers)
     return {
         **_about(method),
         "episodes": episodes,
-        "command": dict(zip((*method.command_names, "guidance"), values or (), strict=False)),
+        "command": asked.by_name(method.command_names),
         "sampled": _statistics(sampled),
         "greedy": _statistics(greedy),
     }
 
 
 def play(
-    method: Method, asked: Sequence[tuple[Command, ActionMode]], episodes: int, num_workers: int
+    method: Method, asked: Sequence[tuple[Asked, ActionMode]], episodes: int, num_workers: int
 ) -> list[list[Episode]]:
     """``episodes`` episodes for each command and mode, all on the same environment seeds."""
     requests = []
@@ -113,8 +113,11 @@ def play(
     return [played[i : i + episodes] for i in range(0, len(played), episodes)]
 
 
-def _requests(method: Method, episodes: int, command: Command, mode: ActionMode) -> list[Request]:
-    return evaluation_requests(method.seed, "final evaluation", 0, episodes, command, mode)
+def _requests(method: Method, episodes: int, asked: Asked, mode: ActionMode) -> list[Request]:
+    command, guidance = asked
+    return evaluation_requests(
+        method.seed, "final evaluation", 0, episodes, command, mode, guidance
+    )
 
 
 def _about(method: Method) -> dict[str, Any]:
@@ -308,7 +311,7 @@ def sweep(
     name = method.command_names[0] if calibration is None else "return"
     values = values or _evenly(*limits)
     commands = [full_command(method, {name: value}) for value in values]
-    asked: list[tuple[Command, ActionMode]] = [(command, "sampled") for command in commands]
+    asked: list[tuple[Asked, ActionMode]] = [(command, "sampled") for command in commands]
     obtained = []
     rows = []
     for value, played in zip(values, play(method, asked, episodes, num_workers), strict=True):

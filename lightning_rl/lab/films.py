@@ -85,7 +85,8 @@ def _stage(
     method: Method, given: Mapping[str, float], seed: int, sink: Callable[[Array], None]
 ) -> Iterator[tuple[Request, Filmed]]:
     """A request for an episode, and the environment that gives ``sink`` its frames."""
-    request = Request("a film", seed, method.action_mode, full_command(method, given))
+    command, guidance = full_command(method, given)
+    request = Request("a film", seed, method.action_mode, command, guidance=guidance)
     with shown_env(method.spec, story_of(method, request, asked_text(given)), sink) as env:
         yield request, env
 

@@ -170,12 +170,12 @@ def calibrate(
             for first, guidance in asked:
                 start = played + len(requests)
                 requests += evaluation_requests(
-                    method.seed, "calibration", start, count, (first, *rest, guidance), "sampled"
+                    method.seed, "calibration", start, count, (first, *rest), "sampled", guidance
                 )
             for episode in collector.collect(requests, parameters, version=0):
-                first, *_, guidance = episode.request.command or ()
-                tried[guidance].first.append(first)
-                tried[guidance].returns.append(episode.ret)
+                trials = tried[episode.request.guidance or 0.0]
+                trials.first.append((episode.request.command or ())[0])
+                trials.returns.append(episode.ret)
             played += len(requests)
             advance(len(requests), f"round {number + 1} of {1 + _ROUNDS}")
             _, commands, guidances = table(tried, floor)

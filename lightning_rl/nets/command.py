@@ -136,8 +136,7 @@ class CommandPolicy(Policy):
 
     A policy trained on its own episodes can mostly tell from the observation how an episode will go
     on, so it learns to depend little on the command. Guidance pushes its output away from that for
-    the usual command (see ``Distribution.guided``). A command may carry a guidance of its own as
-    one more number, ``[..., C + 1]``. Only ``act`` uses it, losses do not.
+    the usual command (see ``Distribution.guided``). Only ``act`` uses it, losses do not.
 
     usual: intercept and slope of the usual command's first number (return or advantage) over its
     second (horizon), if any.
@@ -152,11 +151,9 @@ class CommandPolicy(Policy):
         net: ScaledCommand,
         distribution_class: type[Distribution],
         action_size: int,
-        command_size: int,
         guidance: float,
     ):
         super().__init__(net, distribution_class, action_size)
-        self.command_size = command_size
         self.register_buffer("guidance", torch.tensor(guidance))
         self.register_buffer("usual", torch.zeros(2))
 
@@ -179,11 +176,12 @@ class CommandPolicy(Policy):
             [self.usual[0] + self.usual[1] * horizon.sum(-1, keepdim=True), horizon], dim=-1
         )
 
-    def act(self, obs: Tensor, command: Tensor | None, noise: Tensor) -> Tensor:
+    def act(
+        self, obs: Tensor, command: Tensor | None, noise: Tensor, guidance: Tensor | None = None
+    ) -> Tensor:
+        """See ``Actor.act``; guidance ``[..., 1]``: in place of the policy's own."""
         assert command is not None
-        command, guidance = command[..., : self.command_size], command[..., self.command_size :]
-        if not guidance.shape[-1]:
-            guidance = self.guidance
+        guidance = self.guidance if guidance is None else guidance
         output = self.net(obs, command)
         if guidance.any():
             output = self.distribution_class.guided(
@@ -212,13 +210,14 @@ class NoisyCommandPolicy(CommandPolicy):
             [action, rng.standard_normal((*shape[:-1], 1), dtype=np.float32)], axis=-1
         )
 
-    def act(self, obs: Tensor, command: Tensor | None, noise: Tensor) -> Tensor:
+    def act(
+        self, obs: Tensor, command: Tensor | None, noise: Tensor, guidance: Tensor | None = None
+    ) -> Tensor:
         assert command is not None
         sd, low, high = self.command_noise.tolist()
         if sd:
-            asked, guidance = command[..., :1], command[..., 1:]
-            command = torch.cat([(asked + sd * noise[..., -1:]).clamp(low, high), guidance], dim=-1)
-        return super().act(obs, command, noise[..., :-1])
+            command = (command + sd * noise[..., -1:]).clamp(low, high)
+        return super().act(obs, command, noise[..., :-1], guidance)
 
 
 class Calibration(nn.Module):

@@ -148,6 +148,7 @@ def evaluation_requests(
     count: int,
     command: tuple[float, ...] | None,
     mode: ActionMode,
+    guidance: float | None = None,
 ) -> list[Request]:
     """``count`` requests; for other commands and modes the environment seeds are the same."""
     return [
@@ -156,6 +157,7 @@ def evaluation_requests(
             derive_seed(run_seed, purpose, epoch, i),
             mode,
             command,
+            guidance=guidance,
         )
         for i in range(count)
     ]

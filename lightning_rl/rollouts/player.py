@@ -188,8 +188,8 @@ class Player(Dataset["list[Episode] | RolloutError"]):
         """Plays a chunk.
 
         Args:
-            requests: what to play; either all in mode ``uniform`` or none, either all with a
-                command or none.
+            requests: what to play; either all in mode ``uniform`` or none, all with a command or
+                none, all with a guidance or none.
             envs: one environment for each request, e.g. rendering ones; None for those of the
                 player.
 
@@ -203,11 +203,11 @@ class Player(Dataset["list[Episode] | RolloutError"]):
             self._envs.append(rollout_env(self.spec))
         envs = self._envs if envs is None else envs
         actor = UniformActions(self.spec) if requests[0].mode == "uniform" else self.policy
-        log, noise, rule = (
-            _ChunkLog(self.spec, requests),
-            ActionNoise(requests, actor),
-            self.next_command,
-        )
+        log, noise = _ChunkLog(self.spec, requests), ActionNoise(requests, actor)
+        rule = self.next_command
+        guidance: Tensor | None = None
+        if requests[0].guidance is not None:
+            guidance = torch.tensor([[request.guidance] for request in requests])
         rows, step, row = np.arange(len(requests)), 0, 0  # rows: the episodes that are not over
         seed_generators(requests[0].seed)  # an environment may draw from them
         try:
@@ -215,33 +215,29 @@ class Player(Dataset["list[Episode] | RolloutError"]):
                 log.obs[row, 0] = envs[row].reset(seed=request.seed % 2**31)[0]
             while rows.size:
                 log.reserve(step)
-                obs, drawn = (
-                    torch.from_numpy(log.obs[rows, step]),
-                    torch.from_numpy(noise.at(step, rows)),
-                )
+                obs = torch.from_numpy(log.obs[rows, step])
+                drawn = torch.from_numpy(noise.at(step, rows))
                 command = None if log.command is None else log.command[rows, step]
-                actions = actor.act(
-                    obs, None if command is None else torch.from_numpy(command), drawn
-                ).numpy()
+                inputs: list[Any] = [obs, None, drawn]
+                if command is not None:
+                    inputs[1] = torch.from_numpy(command)
+                if guidance is not None:
+                    inputs.append(guidance[rows])
+                actions = actor.act(*inputs).numpy()
                 log.action[rows, step] = actions
-                for row, action in zip(
-                    rows.tolist(),
-                    actions if self.spec.continuous else actions.tolist(),
-                    strict=True,
-                ):
-                    log.obs[row, step + 1], reward, terminated, truncated, info = envs[row].step(
-                        action
-                    )
-                    log.reward[row, step], log.terminated[row], log.truncated[row] = (
-                        reward,
-                        terminated,
-                        truncated,
-                    )
+                if not self.spec.continuous:
+                    actions = actions.tolist()
+                for row, action in zip(rows.tolist(), actions, strict=True):
+                    obs_after, reward, terminated, truncated, info = envs[row].step(action)
+                    log.obs[row, step + 1] = obs_after
+                    log.reward[row, step] = reward
+                    log.terminated[row] = terminated
+                    log.truncated[row] = truncated
                     log.env_steps[row] += info.get(STEPS, 1)  # of a repeated action
                 if log.command is not None and command is not None:
-                    log.command[rows, step + 1] = (
-                        command if rule is None else rule(command, log.reward[rows, step])
-                    )
+                    if rule is not None:
+                        command = rule(command, log.reward[rows, step])
+                    log.command[rows, step + 1] = command
                 step += 1
                 log.length[rows] = step
                 rows = rows[~(log.terminated[rows] | log.truncated[rows])]

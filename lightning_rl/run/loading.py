@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, SupportsFloat, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat, cast
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from lightning_rl.core.checks import (
     EPISODE_SEED,
@@ -29,6 +29,7 @@ from lightning_rl.methods.base import Method
 from lightning_rl.methods.own_networks import named_networks, require_given
 from lightning_rl.methods.registry import implementation
 from lightning_rl.methods.restoring import load_state, refused, require_stored
+from lightning_rl.nets.command import Calibration
 from lightning_rl.rollouts.player import ActionNoise
 from lightning_rl.run.checkpoints import read_checkpoint
 from lightning_rl.run.state import checkpoint_at
@@ -42,8 +43,24 @@ TRAINING_ONLY = ("learner.", "critic.", "agent.")
 none of them.
 """
 _NO_NUMBERS = "obs is no array of numbers; give what env.reset()[0] or env.step(action)[0] is"
-Command = tuple[float, ...] | None
-"""Values in the order of ``method.command_names``; None: the policy takes none."""
+RAW = "raw_"
+"""Before the name of a command's number: what the network takes, calibrated or not."""
+
+
+class Asked(NamedTuple):
+    """What is asked of a policy.
+
+    command: in the order of ``method.command_names``; None: the policy takes none. guidance: how
+    much its effect is amplified; None: as the policy has it.
+    """
+
+    command: tuple[float, ...] | None = None
+    guidance: float | None = None
+
+    def by_name(self, names: Sequence[str]) -> dict[str, float]:
+        """The numbers by name, with the guidance if there is one."""
+        numbers = dict(zip(names, self.command or (), strict=True))
+        return numbers if self.guidance is None else {**numbers, "guidance": self.guidance}
 
 
 def load_method(path: Path, networks: Mapping[str, nn.Module] | None = None) -> Method:
@@ -114,67 +131,81 @@ def acting_checkpoint(path: Path) -> dict[str, Any]:
 
 
 def asked_names(method: Method) -> tuple[str, ...]:
-    """What a command may be given by: the method's own names, and ``return`` of a calibrated
-    policy.
+    """What a command may be given by: the names of its numbers, ``return`` of a calibrated policy,
+    and the names of the numbers after ``raw_``.
     """
-    calibrated = () if method.calibrated() is None else ("return",)
-    return tuple(dict.fromkeys((*method.command_names, *calibrated)))
+    names = list(method.command_names)
+    if method.calibrated() is not None and "return" not in names:
+        names.append("return")
+    return (*names, *(RAW + name for name in method.command_names))
 
 
 def unknown_name(name: str, known: Sequence[str]) -> str:
     """What is wrong with a value of a command that a policy of the names ``known`` does not
     know, with the remedy.
     """
-    remedy = (
-        did_you_mean(name, known, "this checkpoint knows")
-        if known
-        else "its policy takes no command"
-    )
-    hint = (
-        "; it can be asked for returns after eval CKPT --calibrate"
-        if name == "return" and known
-        else ""
-    )
-    return f"unknown name '{shorten(name)}'; {remedy}{hint}"
+    if not known:
+        return f"unknown name '{shorten(name)}'; its policy takes no command"
+    if not name.startswith(RAW):
+        known = [each for each in known if not each.startswith(RAW)]
+    remedy = did_you_mean(name, known, "this checkpoint knows")
+    if name == "return":
+        remedy += "; it can be asked for returns after eval CKPT --calibrate"
+    return f"unknown name '{shorten(name)}'; {remedy}"
 
 
-def full_command(method: Method, given: Mapping[str, float]) -> Command:
-    """The command with the values that are ``given``; the others are the checkpoint's.
+def full_command(method: Method, given: Mapping[str, float]) -> Asked:
+    """The command with the numbers that are ``given``; the others are the checkpoint's.
 
-    Of a calibrated policy ``{"return": 150}`` is the command that obtains that return on average.
+    ``{"return": 150}`` is the return that the episode is to obtain. A calibrated policy translates
+    it to the command that obtains it on average; another, whose commands are returns, takes it as
+    it is. ``raw_return`` and the like are what the network takes, of every policy.
     """
-    numbers = (
-        {name: one_number(value) for name, value in given.items()}
-        if isinstance(given, Mapping)
-        else {"": None}
-    )
+    numbers: dict[Any, Any] = {"": None}
+    if isinstance(given, Mapping):
+        numbers = {name: one_number(value) for name, value in given.items()}
     if not all(isinstance(name, str) and number is not None for name, number in numbers.items()):
         raise UserError(f"command {shown(given)}: give numbers by name, e.g. {{'return': 150}}")
-    given = cast(dict[str, float], numbers)
-    values = dict(zip(method.command_names, method.first_command() or (), strict=True))
-    calibration, known_names = method.calibrated(), asked_names(method)
-    for name in given:
+    known_names = asked_names(method)
+    for name in numbers:
         if name not in known_names:
             raise UserError(f"command: {unknown_name(name, known_names)}")
-    if calibration is not None and calibration.limits is not None and given.keys() == {"return"}:
-        low, high = calibration.limits
-        if not low <= given["return"] <= high:
-            asked = f"command return={given['return']:g}"
-            raise UserError(
-                f"{asked}: this policy obtains {within(low, high)} on average; ask for one of these"
-            )
-        first, guidance = calibration.command(given["return"])
-        return (first, *list(values.values())[1:], guidance)
-    for name, value in given.items():
+    values = dict(zip(method.command_names, method.first_command() or (), strict=True))
+    calibration = method.calibrated()
+    if "return" in numbers and calibration is not None:
+        return _calibrated_command(calibration, numbers, list(values.values()))
+    for name, value in numbers.items():
         if not abs(value) <= WHOLE:
-            seen = method.command_limits() if name == method.command_names[0] else None
+            first = name.removeprefix(RAW) == method.command_names[0]
+            seen = method.command_limits() if first else None
             remedy = f"e.g. {name}=100" if seen is None else f"training saw {within(*seen)}"
             raise UserError(
                 f"command {name}={shown(value)}: it is not within {-WHOLE:,} .. {WHOLE:,}; {remedy}"
             )
-    if unasked := given.keys() - values.keys():
-        raise UserError(f"command: {min(unasked)} goes without {', '.join(values)}; leave one out")
-    return tuple({**values, **given}.values()) or None
+        if RAW + name in numbers:
+            raise UserError(f"command: {name} and {RAW}{name} are the same here; leave one out")
+        values[name.removeprefix(RAW)] = value
+    return Asked(tuple(values.values()) or None)
+
+
+def _calibrated_command(
+    calibration: Calibration, numbers: Mapping[str, float], usual: Sequence[float]
+) -> Asked:
+    """The command that obtains a return on average; usual: the numbers of the checkpoint's."""
+    if len(numbers) > 1:
+        others = ", ".join(name for name in numbers if name != "return")
+        raise UserError(
+            f"command: return goes without {others}; leave one out, or give {RAW}return if the "
+            "network takes one"
+        )
+    asked, (low, high) = numbers["return"], calibration.limits or (0.0, 0.0)
+    if not low <= asked <= high:
+        raise UserError(
+            f"command return={asked:g}: this policy obtains {within(low, high)} on average; ask "
+            "for one of these"
+        )
+    first, guidance = calibration.command(asked)
+    return Asked((first, *usual[1:]), guidance)
 
 
 class LoadedAgent:
@@ -220,11 +251,10 @@ class LoadedAgent:
         self.reset()
 
     def __repr__(self) -> str:
-        takes = (
-            f"commands {', '.join(asked_names(self.method))}"
-            if self.command_names
-            else "no command"
-        )
+        takes = "no command"
+        if self.command_names:
+            names = [name for name in asked_names(self.method) if not name.startswith(RAW)]
+            takes = f"commands {', '.join(names)}"
         return (
             f"LoadedAgent({self.method.implementation} on {self.gamename}, actions "
             f"{self._own_action.space}, {takes})"
@@ -252,10 +282,13 @@ class LoadedAgent:
             UserError: a command that the policy does not know, or weights that are not float32.
         """
         check_weights(self.method)
-        values = full_command(self.method, {} if command is None else command)
-        self._command: FloatArray | None = (
-            None if values is None else np.array([values], dtype=np.float32)
-        )
+        asked = full_command(self.method, {} if command is None else command)
+        self._command: FloatArray | None = None
+        if asked.command is not None:
+            self._command = np.array([asked.command], dtype=np.float32)
+        self._guidance: dict[str, Tensor] = {}
+        if asked.guidance is not None:
+            self._guidance = {"guidance": torch.tensor([[asked.guidance]])}
         number = self._episodes if seed is None else whole_number("seed", seed, 0, EPISODE_SEED)
         mode: ActionMode = self.method.action_mode
         if greedy is not None:
@@ -296,7 +329,7 @@ class LoadedAgent:
         self._step += 1
         with torch.inference_mode():
             command = None if self._command is None else torch.from_numpy(self._command)
-            action = self.method.policy.act(row, command, noise)[0].numpy()
+            action = self.method.policy.act(row, command, noise, **self._guidance)[0].numpy()
         return (
             cast(Array, self._own_action(action))
             if self.method.spec.continuous

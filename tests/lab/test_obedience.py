@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.spaces import Box, Discrete
-from helpers import cli, run_cli, run_dir
+from helpers import cli, run_cli, run_dir, tiny_settings
 from torch import nn
 
 import lightning_rl
@@ -226,7 +226,8 @@ def test_what_a_calibration_plays(name, lowest, monkeypatch):
     asked = [request for requests in (coarse, *fine) for request in requests]
     assert {request.mode for request in asked} == {"sampled"}
     assert len({request.seed for request in asked}) == len(asked)
-    first, horizon, guidance = np.array([request.command for request in coarse]).T
+    first, horizon = np.array([request.command for request in coarse]).T
+    guidance = [request.guidance for request in coarse]
     assert (first.min(), first.max(), set(horizon), set(guidance)) == (
         lowest,
         8.0,
@@ -298,3 +299,20 @@ def test_only_policies_that_take_commands_are_calibrated(tmp_path, capsys):
     capsys.readouterr()
     assert cli("--eval_agent", last, "--calibrate", "--num_workers", "0") == 2
     assert "--calibrate: the policy of" in capsys.readouterr().err
+
+
+def test_a_return_means_one_thing_and_the_rest_is_raw():
+    """A calibrated policy translates it, another takes it as it is."""
+    method = lightning_rl.UDRL("cartpole", config=tiny_settings("UDRL"))
+    method.target.horizon.fill_(20.0)
+    assert full_command(method, {"return": 50.0}) == ((50.0, 20.0), None)
+    assert full_command(method, {"raw_return": 50.0, "horizon": 9.0}) == ((50.0, 9.0), None)
+    with pytest.raises(UserError, match="return and raw_return are the same here; leave one out"):
+        full_command(method, {"return": 50.0, "raw_return": 50.0})
+    table = np.linspace(0.0, 100.0, Calibration.POINTS)
+    method.calibration.set(table, 2 * table, np.full(Calibration.POINTS, 0.5))
+    assert full_command(method, {"return": 50.0}) == ((100.0, 20.0), 0.5)
+    assert full_command(method, {"raw_return": 50.0, "raw_horizon": 9.0}) == ((50.0, 9.0), None)
+    assert full_command(method, {}) == ((0.0, 20.0), None)
+    with pytest.raises(UserError, match="return goes without horizon; leave one out, or give raw"):
+        full_command(method, {"return": 50.0, "horizon": 9.0})

@@ -14,11 +14,11 @@ class Net(torch.nn.Module):
         return command[..., :1] * torch.tensor([1.0, 2.0])
 
 
-def policy(guidance=0.0, size=1, distribution=Categorical):
-    return CommandPolicy(Net(), distribution, 2, size, guidance)
+def policy(guidance=0.0, distribution=Categorical):
+    return CommandPolicy(Net(), distribution, 2, guidance)
 
 
-def outputs(policy, command, monkeypatch):
+def outputs(policy, command, monkeypatch, *guidance):
     """What the distribution of ``act`` is made from."""
     seen = []
 
@@ -28,7 +28,7 @@ def outputs(policy, command, monkeypatch):
             super().__init__(output)
 
     monkeypatch.setattr(policy, "distribution_class", Seen)
-    policy.act(torch.zeros(len(command), 1), command, torch.zeros(len(command), 2))
+    policy.act(torch.zeros(len(command), 1), command, torch.zeros(len(command), 2), *guidance)
     return seen[-1].tolist()
 
 
@@ -39,15 +39,16 @@ def test_guidance_pushes_logits_away_from_those_of_the_usual_command(monkeypatch
     assert outputs(guided, torch.tensor([[4.0]]), monkeypatch) == [[5.0, 10.0]]
 
 
-def test_a_command_may_carry_its_own_guidance(monkeypatch):
-    plain = policy()
+def test_a_command_may_have_a_guidance_of_its_own(monkeypatch):
+    plain = policy(3.0)
     plain.usual.copy_(torch.tensor([2.0, 0.0]))
-    asked = torch.tensor([[4.0, 0.0], [4.0, 0.5], [4.0, 1.0]])
-    assert outputs(plain, asked, monkeypatch) == [[4.0, 8.0], [5.0, 10.0], [6.0, 12.0]]
+    asked, guidance = torch.tensor([[4.0]] * 3), torch.tensor([[0.0], [0.5], [1.0]])
+    found = outputs(plain, asked, monkeypatch, guidance)
+    assert found == [[4.0, 8.0], [5.0, 10.0], [6.0, 12.0]]
 
 
 def test_the_usual_return_is_a_line_over_the_horizon():
-    fitted = policy(size=2)
+    fitted = policy()
     horizon = torch.arange(1.0, 9.0)
     fitted.fit_usual(torch.stack([3 * horizon + 5, horizon], dim=-1).reshape(2, 4, 2))
     usual = fitted.usual_command(torch.tensor([[0.0, 2.0], [0.0, 10.0]]))

@@ -68,12 +68,13 @@ class Witness:
     noise_size = 2
 
     def __init__(self):
-        self.asked = []
+        self.asked, self.guidance = [], []
 
     def draw_noise(self, rng, shape):
         return rng.standard_normal(shape, dtype=np.float32)
 
-    def act(self, obs, command, noise):
+    def act(self, obs, command, noise, guidance=None):
+        self.guidance.append(None if guidance is None else guidance.tolist())
         self.asked.append((obs[:, 0].tolist(), command, noise.clone()))
         return obs[:, 0].long() % 2
 
@@ -86,6 +87,16 @@ def play(envs, requests, rule=None, version=7):
 
 def asked(count, mode="sampled", command=None):
     return [Request(f"toy {k}", 2**33 + 5 + k, mode, command) for k in range(count)]
+
+
+def test_each_episode_keeps_its_guidance_when_others_are_over():
+    requests = [
+        Request(f"toy {k}", k, command=(1.0,), guidance=each) for k, each in enumerate((0.5, 2.0))
+    ]
+    _, witness = play([Script(0, [1.0]), Script(1, [1.0, 1.0])], requests)
+    assert witness.guidance == [[[0.5], [2.0]], [[2.0]]]
+    _, witness = play([Script(0, [1.0])], asked(1, command=(1.0,)))
+    assert witness.guidance == [None]
 
 
 def test_every_episode_is_what_its_environment_gave():

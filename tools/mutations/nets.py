@@ -7,14 +7,14 @@ MUTATIONS = [
         "nets/command.py", "methods/upside_down/test_rcp.py::test_the_earlier_rcp_r_asks_for_the_best_return_of_the_newest_twenty_episodes "
         "methods/upside_down/test_rcp.py::test_the_earlier_rcp_a_asks_for_the_highest_advantage_of_a_minibatch_with_the_sd_of_that_one "
         "methods/upside_down/test_rcp.py::test_a_command_can_be_drawn_anew_at_every_step",
-        ("(asked + sd * noise[..., -1:])", "(asked + sd * noise[..., :1])"),
+        ("(command + sd * noise[..., -1:])", "(command + sd * noise[..., :1])"),
         (" * noise[..., -1:]).clamp(low, high)", " * noise[..., -1:])"),
     ),
     *area(
         "nets/command.py", "nets/test_command_policies.py",
         ("self.net(obs, self.usual_command(command))", "self.net(obs, command * 0)"),
         ("(spread * first).mean() /", "first.mean() /"),
-        ("command[..., : self.command_size], command[..., self.command_size :]", "command[..., : self.command_size], command[..., :0]"),
+        ("self.guidance if guidance is None else guidance", "self.guidance"),
     ),
     *area(
         "nets/layers.py", "nets/test_layers.py",

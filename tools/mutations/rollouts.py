@@ -9,12 +9,11 @@ MUTATIONS = [
         ('if request.mode != "greedy"', "if request.name"),
         ("Philox(request.seed)", "Philox(0)"),
         ("return 2 * noise - 1 if self.continuous", "return noise if self.continuous"),
+        ("inputs.append(guidance[rows])", "pass"),
         ("torch.from_numpy(log.obs[rows, step])", "torch.from_numpy(log.obs[rows, max(step - 1, 0)])"),
-        (('terminated,\n'
-'                        truncated'), ('truncated,\n'
-'                        terminated')),
+        ("log.terminated[row] = terminated", "log.terminated[row] = truncated"),
         ('log.env_steps[row] += info.get(STEPS, 1)', "log.env_steps[row] += 1"),
-        ("command if rule is None else rule(command, log.reward[rows, step])", "command"),
+        ("command = rule(command, log.reward[rows, step])", "pass"),
         ("rows = rows[~(log.terminated[rows] | log.truncated[rows])]", "rows = rows[~log.terminated[rows]]"),
         ("request.seed % 2**31", "row"),
         ("policy_version=version", "policy_version=0"),

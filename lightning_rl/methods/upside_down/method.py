@@ -96,9 +96,7 @@ class UpsideDown(Method):
             scale = self.command.scales(cfg.return_scale)
         scaled = ScaledCommand(net, [cfg.condition * each for each in scale], cfg.command_limit)
         policy_class = NoisyCommandPolicy if cfg.command_draw == "step" else CommandPolicy
-        self.learner = policy_class(
-            scaled, distribution, spec.action_size, len(self.command_names), cfg.guidance
-        )
+        self.learner = policy_class(scaled, distribution, spec.action_size, cfg.guidance)
         self.policy = self.learner
         if cfg.tau != 1:
             self.policy = copy.deepcopy(self.learner).requires_grad_(False)
