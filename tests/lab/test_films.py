@@ -130,7 +130,7 @@ def test_an_agent_is_filmed(tmp_path, monkeypatch, capsys):
     file = tmp_path / "film.gif"
     words = ["film", "DDQN-cartpole", "--out", str(file)]
     monkeypatch.setattr(
-        "lightning_rl.lab.films.Request", lambda *words: Request("short", *words[1:])
+        "lightning_rl.lab.films.Request", lambda *words, **more: Request("short", *words[1:])
     )
     monkeypatch.setattr(
         "lightning_rl.rollouts.player.Player.play", lambda self, requests, envs: [played(envs[0])]
