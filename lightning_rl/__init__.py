@@ -25,9 +25,9 @@ if TYPE_CHECKING:
         TD3,
         DuelingDDQN,
         TD3Discrete,
-        register_agent,
     )
     from lightning_rl.methods.model_based import ModelBased
+    from lightning_rl.methods.own_agents import register_agent
     from lightning_rl.methods.policy_gradient import PolicyGradient
     from lightning_rl.methods.proxy_search import SE
     from lightning_rl.methods.registry import register_method
@@ -62,8 +62,8 @@ _NAMES = {
         "TD3",
         "TD3Discrete",
         "PPO",
-        "register_agent",
     ),
+    "methods.own_agents": ("register_agent",),
     "methods.model_based": ("ModelBased",),
     "methods.proxy_search": ("SE",),
     "methods.reward_network": ("RN",),

@@ -1,6 +1,7 @@
 """Shared by the tests of stacked agents: identity tasks and one small agent of each kind."""
 
 import functools
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import torch
@@ -8,6 +9,7 @@ from helpers import last, run_cli
 
 from lightning_rl.agents.registry import AGENTS as KINDS
 from lightning_rl.agents.training import MemberTraining
+from lightning_rl.agents.variation import vary_agents
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.func_env import FuncEnv, Step
@@ -66,6 +68,13 @@ def agent_of(name, obs_size, action_size, seeds, variation=None, continuous=Fals
     """An agent with the YAML's values but for these."""
     return KINDS[name].agent(
         config(name, **settings), Task(obs_size, action_size, continuous), seeds, variation
+    )
+
+
+def varied(depth, seeds):
+    """Hyper-parameters around 0.001, batches of 128 and so many layers of 128 units."""
+    return vary_agents(
+        SimpleNamespace(learning_rate=1e-3, batch_size=128, hidden=[128] * depth), seeds
     )
 
 

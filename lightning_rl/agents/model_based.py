@@ -33,7 +33,7 @@ from lightning_rl.nets.gaussian_latent import GaussianLatent
 from lightning_rl.nets.latent_model import LatentModel
 from lightning_rl.nets.recorded_pass import RecordedPass
 from lightning_rl.nets.simple_model import SimpleModel
-from lightning_rl.nets.world_models import LossWeights, WorldModel, plain_mlp
+from lightning_rl.nets.world_models import LossWeights, PlainMLP, WorldModel
 
 Beta = Annotated[float, Field(ge=0, lt=1)]
 
@@ -143,7 +143,7 @@ class ModelBasedDQN(SeededMembers):
         super().__init__(seeds)
         self.cfg, self.env = cfg, env
         source = make_source(cfg, env, self)
-        self.net = plain_mlp(source.feature_size, cfg.hidden, env.action_size, cfg.activation)
+        self.net = PlainMLP(source.feature_size, tuple(cfg.hidden), env.action_size, cfg.activation)
         start = self.generators("initialisation")
         self.online = TrainedBlock(self.net, start, cfg.learning_rate, cfg)
         self.source = source

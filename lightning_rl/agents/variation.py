@@ -117,27 +117,19 @@ def check_variable(cfg: Any) -> None:
 def vary_agents(cfg: Any, seeds: Sequence[int]) -> Variation:
     """Hyper-parameters around those of an agent's config, drawn for each seed.
 
-    The config passes ``check_variable``.
-
-    PPO does not use its batch size: its minibatches are its config's, as they divide a roll-out.
-    """
-    return vary(cfg.learning_rate, cfg.batch_size or 1, cfg.hidden[0], len(cfg.hidden), seeds)
-
-
-def vary(
-    learning_rate: float, batch_size: int, width: int, depth: int, seeds: Sequence[int]
-) -> Variation:
-    """Draws for each seed as the synthetic-environments paper does.
-
-    Learning rate log-uniform in [x / 3, 3 x], batch size and width log-uniform integers in [int(x /
-    3), int(3 x)], depth uniform in {depth - 1, depth, depth + 1}, at least 1.
+    The config passes ``check_variable``. As in the synthetic-environments paper: learning rate
+    log-uniform in [x / 3, 3 x], batch size and width log-uniform integers in [int(x / 3), int(3
+    x)], depth uniform in {depth - 1, depth, depth + 1}, at least 1. PPO does not use its batch
+    size: its minibatches are its config's, as they divide a roll-out.
     """
     rows = []
     for seed in seeds:
         rng = generator(seed, "variation")
-        rate = learning_rate * 3 ** rng.uniform(-1, 1)
-        batch, units = (_log_uniform_integer(x, rng.random()) for x in (batch_size, width))
-        rows.append((float(rate), batch, units, max(depth + int(rng.integers(-1, 2)), 1)))
+        rate = float(cfg.learning_rate * 3 ** rng.uniform(-1, 1))
+        batch = _log_uniform_integer(cfg.batch_size or 1, rng.random())
+        width = _log_uniform_integer(cfg.hidden[0], rng.random())
+        depth = max(len(cfg.hidden) + int(rng.integers(-1, 2)), 1)
+        rows.append((rate, batch, width, depth))
     rates, batches, widths, depths = zip(*rows, strict=True)
     return Variation(rates, batches, widths, depths)
 

@@ -11,21 +11,18 @@ the first has spent its budget).
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
-from dataclasses import is_dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, cast
 
 from torch import Tensor, nn
 
-from lightning_rl.agents.base import Actors, Agent, AgentConfig, RegisteredAgent
+from lightning_rl.agents.base import Actors, Agent, RegisteredAgent
 from lightning_rl.agents.judged_training import JudgedTraining, mean_test_return
 from lightning_rl.agents.registry import AGENTS
 from lightning_rl.agents.replay import MemberReplay
 from lightning_rl.agents.training import MemberTraining, Results, stop_rule
-from lightning_rl.core.checks import checked_name
-from lightning_rl.core.errors import UserError
-from lightning_rl.core.limits import shorten, shown
 from lightning_rl.envs.adapters import make_envs
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.methods.base import return_scalars
@@ -199,47 +196,3 @@ QL, SARSA = METHODS["QL"], METHODS["SARSA"]
 DDQN, DuelingDDQN = METHODS["DDQN"], METHODS["DuelingDDQN"]
 TD3, TD3Discrete = METHODS["TD3"], METHODS["TD3-discrete"]
 PPO = METHODS["PPO"]
-
-
-AgentClass = TypeVar("AgentClass", bound=type[Agent])
-
-
-def register_agent(
-    name: str, config: type[AgentConfig], configs: Path | str | Mapping[str, Any]
-) -> Callable[[AgentClass], AgentClass]:
-    """A decorator that makes a class of agents known.
-
-    As a method of its own and as an agent that judges proxies.
-
-    Args:
-        name: of the implementation.
-        config: the schema of its values, a pydantic dataclass.
-        configs: a file of configs, or its content, see ``register_method``; ``extends: DDQN`` takes
-            over the values of DDQN.
-
-    Returns:
-        The decorator, which gives back the class as it is.
-
-    Raises:
-        UserError: a name that is taken, or that ``configs`` does not have.
-    """
-
-    checked_name("register_agent", name, "'my-agent'")
-    if not (isinstance(config, type) and is_dataclass(config)):
-        raise UserError(
-            f"register_agent('{shorten(name)}'): config {shown(config)} is no schema; give a "
-            "pydantic dataclass"
-        )
-
-    def register(agent: AgentClass) -> AgentClass:
-        if not (isinstance(agent, type) and hasattr(agent, "why_unsupported")):
-            raise UserError(
-                f"register_agent('{shorten(name)}') decorates a class of lightning_rl's Agent, not "
-                f"{shown(agent)}"
-            )
-        kind = RegisteredAgent(config, agent)
-        agent_method(name, kind, configs)
-        AGENTS[name] = kind
-        return agent
-
-    return register

@@ -14,9 +14,9 @@ from lightning_rl.nets.gaussian_latent import GaussianLatent
 from lightning_rl.nets.members import ActivationName, Layers
 from lightning_rl.nets.world_models import (
     LossWeights,
+    PlainMLP,
     RealSteps,
     WorldModel,
-    plain_mlp,
 )
 
 Latent = CategoricalLatent | GaussianLatent
@@ -45,7 +45,7 @@ class LatentModel(WorldModel):
         z, out, joined = latent.size, latent.output_size, latent.size + action_size
         # Encoder, dynamics, reward, continuation, decoder.
         ends = [(obs_size, out), (joined, out), (joined, 1), (joined, 1), (z, obs_size)]
-        nets = [plain_mlp(first, hidden, last, activation) for first, last in ends]
+        nets = [PlainMLP(first, tuple(hidden), last, activation) for first, last in ends]
         noise_size = latent.noise_size
         super().__init__(nets, action_size, z, latent.noise_kind, noise_size, noise_size)
         self.latent, self.prior = latent, latent.prior

@@ -26,7 +26,6 @@ from torch.autograd.function import once_differentiable
 from lightning_rl.nets.one_hot_inputs import linear_of_ones, write_weight_gradient, written_out
 
 ActivationName = Literal["relu", "leakyrelu", "tanh", "elu", "prelu"]
-Initialisation = Literal["uniform", "truncated_normal"]
 
 _NARROW = 16  # rows or columns below which the library multiplies faster the other way round
 # numbers above which a matrix is written straight into a block, for which the library goes member
@@ -34,7 +33,6 @@ _NARROW = 16  # rows or columns below which the library multiplies faster the ot
 _LARGE = 4096
 _PRELU_SLOPE = 0.25
 _NORM_EPS = 1e-5
-_NORMAL_2 = 0.9772498680518208  # P(standard normal < 2)
 LEAK = 0.01
 _MOST_KEPT = 32
 # A block whose views are kept stays in memory, so no other can lie at its place.
@@ -174,10 +172,7 @@ class MemberMLP(Architecture):
 
     layer_norm: normalise each hidden layer before its activation (Ba et al. 2016), with learnable
     gain and shift.
-    initialisation: ``uniform``: weights and biases uniform in ``-/+ 1 / sqrt(fan_in)``, as those of
-    ``torch.nn.Linear``; ``truncated_normal``: weights ``1 / sqrt(fan_in)`` times a standard normal
-    number truncated to [-2, 2], so of standard deviation ``0.88 / sqrt(fan_in)``, biases 0: the
-    default of Haiku's linear layers, which does not rescale for the truncation.
+    Weights and biases start uniform in ``-/+ 1 / sqrt(fan_in)``, as those of ``torch.nn.Linear``.
     """
 
     in_size: int
@@ -185,14 +180,6 @@ class MemberMLP(Architecture):
     out_size: int
     activation: ActivationName = "relu"
     layer_norm: bool = False
-    initialisation: Initialisation = "uniform"
-
-    def __post_init__(self) -> None:
-        if self.activation not in ACTIVATIONS:
-            raise ValueError(
-                f"activation '{self.activation}' is unknown; choose one of: "
-                f"{', '.join(ACTIVATIONS)}"
-            )
 
     @cached_property
     def _pieces(self) -> tuple[_Piece, ...]:
@@ -233,12 +220,8 @@ class MemberMLP(Architecture):
             return init_narrow(self, generators, widths)
         offset = self._per_column([piece.offset for piece in self._pieces])
         bound = self._per_column([piece.bound for piece in self._pieces])
-        if self.initialisation == "uniform":
-            uniform = torch.stack([torch.rand(self.size, generator=g) for g in generators])
-            return (2 * uniform - 1) * bound + offset
-        rows = [torch.rand(self.size, generator=g, dtype=torch.float64) for g in generators]
-        normal = torch.special.ndtri(1 - _NORMAL_2 + (2 * _NORMAL_2 - 1) * torch.stack(rows))
-        return (normal * bound * self.columns("weight") + offset).float()
+        uniform = torch.stack([torch.rand(self.size, generator=g) for g in generators])
+        return (2 * uniform - 1) * bound + offset
 
     def _per_column(self, values: Sequence[float | bool]) -> Tensor:
         """``[D]`` of one value for each piece."""

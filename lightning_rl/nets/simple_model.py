@@ -14,7 +14,7 @@ from lightning_rl.functional.world_model import (
     reward_loss,
 )
 from lightning_rl.nets.members import ActivationName, Layers
-from lightning_rl.nets.world_models import LossWeights, RealSteps, WorldModel, plain_mlp
+from lightning_rl.nets.world_models import LossWeights, PlainMLP, RealSteps, WorldModel
 
 
 class SimpleModel(WorldModel):
@@ -35,7 +35,7 @@ class SimpleModel(WorldModel):
         logits_as_probabilities: bool = False,
     ):
         inputs, outputs = obs_size + action_size, (1, 1, obs_size)
-        nets = [plain_mlp(inputs, hidden, out, activation) for out in outputs]
+        nets = [PlainMLP(inputs, tuple(hidden), out, activation) for out in outputs]
         super().__init__(nets, action_size, obs_size, "uniform", obs_size, encode_noise_size=0)
         self.logits_as_probabilities = logits_as_probabilities
 

@@ -20,9 +20,10 @@ from torch import Tensor
 
 from lightning_rl.core.constant import Constant
 from lightning_rl.core.schema import STRICT
-from lightning_rl.nets.members import ActivationName, Architecture, Layers, MemberMLP
+from lightning_rl.nets.members import Architecture, Layers, MemberMLP
 
 NoiseKind = Literal["uniform", "normal"]
+_NORMAL_2 = 0.9772498680518208  # P(standard normal < 2)
 
 
 class RealSteps(NamedTuple):
@@ -52,13 +53,21 @@ class LossWeights:
     kl_posterior_weight: NonNegativeFloat
 
 
-def plain_mlp(
-    in_size: int, hidden: Sequence[int], out_size: int, activation: ActivationName
-) -> MemberMLP:
-    """A network that starts as those of the paper's code do."""
-    return MemberMLP(
-        in_size, tuple(hidden), out_size, activation, initialisation="truncated_normal"
-    )
+class PlainMLP(MemberMLP):
+    """A network that starts as those of the paper's code do.
+
+    Weights are ``1 / sqrt(fan_in)`` times a standard normal number truncated to [-2, 2], so of
+    standard deviation ``0.88 / sqrt(fan_in)``, biases are 0: the default of Haiku's linear layers,
+    which does not rescale for the truncation.
+    """
+
+    def init(
+        self, generators: Sequence[torch.Generator], widths: Sequence[int] | None = None
+    ) -> Tensor:
+        rows = [torch.rand(self.size, generator=g, dtype=torch.float64) for g in generators]
+        normal = torch.special.ndtri(1 - _NORMAL_2 + (2 * _NORMAL_2 - 1) * torch.stack(rows))
+        scale = self._per_column([piece.bound for piece in self._pieces])
+        return (normal * scale * self.columns("weight")).float()
 
 
 class WorldModel(Architecture, ABC):

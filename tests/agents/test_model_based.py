@@ -22,7 +22,7 @@ from lightning_rl.methods.registry import implementation
 from lightning_rl.nets.categorical_latent import CategoricalLatent
 from lightning_rl.nets.latent_model import LatentModel
 from lightning_rl.nets.recorded_pass import RecordedPass
-from lightning_rl.nets.world_models import plain_mlp
+from lightning_rl.nets.world_models import PlainMLP
 
 
 def make(kind, env, seeds, **changes):
@@ -285,7 +285,7 @@ def test_the_policy_of_a_seed_is_a_view_of_the_block_of_all():
 
 def table(*rows):
     """A value network whose values for each of its inputs stand in a row, and its parameters."""
-    net, values = plain_mlp(len(rows), (), len(rows[0]), "elu"), torch.tensor(rows)
+    net, values = PlainMLP(len(rows), (), len(rows[0]), "elu"), torch.tensor(rows)
     return net, torch.cat([values.flatten(), torch.zeros(values.shape[1])]).unsqueeze(0)
 
 

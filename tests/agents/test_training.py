@@ -3,13 +3,13 @@ import re
 
 import pytest
 import torch
-from member_helpers import HORIZON, Match, Task, config, ddqn_of, epsilon, table_of, train
+from member_helpers import HORIZON, Match, Task, config, ddqn_of, epsilon, table_of, train, varied
 
 from lightning_rl.agents.judged_training import JudgedTraining, mean_test_return
 from lightning_rl.agents.tabular import QLearning
 from lightning_rl.agents.testing import evaluate_agents
 from lightning_rl.agents.training import MemberTraining, solved
-from lightning_rl.agents.variation import Variation, vary
+from lightning_rl.agents.variation import Variation
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.grids import GRID_WORLDS
 from lightning_rl.nets.embedding import embed
@@ -129,7 +129,7 @@ def test_members_of_several_depths_are_no_stack():
 
 
 def test_variation_stays_in_its_ranges_and_covers_them():
-    v = vary(1e-3, 128, 128, 2, range(2000))
+    v = varied(2, range(2000))
     for values, low, high in (
         (v.learning_rates, 1e-3 / 3, 3e-3),
         (v.batch_sizes, 42, 384),
@@ -140,8 +140,8 @@ def test_variation_stays_in_its_ranges_and_covers_them():
         middle = torch.tensor(values, dtype=torch.float64).log().mean().exp().item()
         assert middle == pytest.approx((low * high) ** 0.5, rel=0.04)  # log-uniform
     assert set(v.depths) == {1, 2, 3}
-    assert set(vary(1e-3, 128, 128, 1, range(50)).depths) == {1, 2}
-    assert vary(1e-3, 128, 128, 2, [5]).widths == vary(1e-3, 128, 128, 2, [4, 5]).widths[1:]
+    assert set(varied(1, range(50)).depths) == {1, 2}
+    assert varied(2, [5]).widths == varied(2, [4, 5]).widths[1:]
 
 
 @pytest.mark.parametrize(

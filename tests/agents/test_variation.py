@@ -4,8 +4,9 @@ import itertools
 import random
 
 import pytest
+from member_helpers import varied
 
-from lightning_rl.agents.variation import Variation, cheapest_runs, vary
+from lightning_rl.agents.variation import Variation, cheapest_runs
 
 
 def cost(runs, sizes, depth, ends, step):
@@ -59,7 +60,7 @@ def test_stacks_by_hand():
 
 
 def test_every_member_is_in_one_stack_and_stacks_have_one_depth():
-    drawn = vary(1e-3, 128, 128, 2, range(40))
+    drawn = varied(2, range(40))
     stacks = drawn.stacks(6, None, False, "cpu")
     assert sorted(n for stack in stacks for n in stack) == list(range(40))
     assert all(len({drawn.depths[n] for n in stack}) == 1 for stack in stacks)

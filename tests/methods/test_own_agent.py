@@ -13,8 +13,8 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import STRICT, Share
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.methods import registry
-from lightning_rl.methods.agents import register_agent
 from lightning_rl.methods.inner_loop import agent_configs
+from lightning_rl.methods.own_agents import register_agent
 from lightning_rl.methods.registry import implementation
 
 
