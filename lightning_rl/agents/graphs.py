@@ -34,7 +34,8 @@ def can_record(place: Tensor) -> bool:
 
 def places_of(members: SeededMembers) -> list[Tensor]:
     """All tensors of theirs: parameters and gradients, buffers, memory."""
-    params, memory = list(members.parameters()), members.memory()
+    params = list(members.parameters())
+    memory = members.memory()
     grads = [each.grad for each in params if each.grad is not None]
     return [*params, *grads, *members.buffers(), *(() if memory is None else memory.tensors)]
 
@@ -73,18 +74,14 @@ class Graphed:
         places = places_of(self.members)
         if not can_record(places[0]):
             return self.function(number, *inputs)
-        given = [
-            tensor for each in inputs for tensor in (each if isinstance(each, tuple) else (each,))
-        ]
-        key = [
-            tensor.data_ptr()
-            for tensor in (*(stream.hold(number) for stream in self.streams), *places, *given)
-        ]
-        if (
-            key != self._key
-            # not recorded at once: a first call lets libraries initialise what they cannot within a
-            # graph
-        ):
+        given: list[Tensor] = []
+        for each in inputs:
+            given += each if isinstance(each, tuple) else [each]
+        noise = [stream.hold(number) for stream in self.streams]
+        key = [tensor.data_ptr() for tensor in (*noise, *places, *given)]
+        if key != self._key:
+            # Not recorded at once: a first call lets libraries initialise what they cannot within a
+            # graph.
             self._forget()
             self._key = key
             return self.function(number, *inputs)

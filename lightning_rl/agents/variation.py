@@ -82,7 +82,8 @@ def cheapest_runs(
     for stop in range(1, len(sizes) + 1):
         options, width, samples = [], 0, 0
         for start in reversed(range(stop)):
-            width, samples = max(width, sizes[start][0]), max(samples, sizes[start][1])
+            width = max(width, sizes[start][0])
+            samples = max(samples, sizes[start][1])
             products = samples * width * (ends + (depth - 1) * width)
             options.append((best[start] + step + (stop - start) * products, start))
         cost, start = min(options)

@@ -5,18 +5,18 @@ Values learn from replayed steps until the world model's loss on new ones has se
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from lightning_rl.agents.experience import UpdateBatch
 from lightning_rl.agents.stack import MemberModule, SeededMembers
 from lightning_rl.functional.world_model import REWARD_LOSS_FLOOR
 from lightning_rl.nets.recorded_pass import RecordedPass
 from lightning_rl.nets.world_models import RealSteps, WorldModel
 
 if TYPE_CHECKING:
-    from lightning_rl.agents.experience import UpdateBatch
     from lightning_rl.agents.model_based import ModelBasedConfig
     from lightning_rl.agents.model_rollouts import ModelRollouts
 
@@ -40,12 +40,13 @@ class WarmUp(MemberModule):
 
     def __init__(self, cfg: ModelBasedConfig, members: SeededMembers, model: WorldModel):
         super().__init__()
-        self.cfg, count, rows = cfg, len(members.seeds), cfg.batch_size * cfg.rollout_length
+        self.cfg = cfg
+        count = len(members.seeds)
+        rows = cfg.batch_size * cfg.rollout_length
         self.register_buffer("settled", torch.zeros(count, dtype=torch.bool))
-        self.register_buffer(
-            "loss", torch.zeros(count)
-        )  # sum over the steps since the last decision
-        self.register_buffer("loss_before", torch.zeros(count))  # mean over the steps before that
+        # The sum over the steps since the last decision, and the mean over those before.
+        self.register_buffer("loss", torch.zeros(count))
+        self.register_buffer("loss_before", torch.zeros(count))
         self._replay = members.noise("warm-up replay", (rows,), "uniform64")
         code, kind = model.encode_noise_size, model.noise_kind
         self._codes = members.noise("warm-up codes", (2, rows, code), kind, block=8)
@@ -66,9 +67,8 @@ class WarmUp(MemberModule):
             return
         scratch = source.model.layers(torch.empty_like(source.weights.params))
         new = RealSteps(*(value.unsqueeze(1) for value in new))
-        losses = source.model.gradient(
-            source.weights.layers, new, self._new_codes.at(step), self.cfg, scratch
-        )
+        codes = self._new_codes.at(step)
+        losses = source.model.gradient(source.weights.layers, new, codes, self.cfg, scratch)
         self.loss += losses.sum(0) - REWARD_LOSS_FLOOR
         if (step + 1) % self.cfg.warm_up == 0:
             mean = self.loss / self.cfg.warm_up
@@ -86,21 +86,14 @@ class WarmUp(MemberModule):
         """
         real = source.real_steps(self._replay.at(number))
         now, after = self._codes.at(number).unbind(1)
-        features, next_features = (
-            source.features(real.obs, now),
-            source.features(real.next_obs, after),
-        )
-        replayed = source.replayed(values(features), real, next_features)
+        q = values(source.features(real.obs, now))
+        replayed = source.replayed(q, real, source.features(real.next_obs, after))
         if not self.settled.any():
             return replayed
         imagined = source.imagine(values, number, sample)
         chosen = 2 * self.settled.float().unsqueeze(1)  # the mean is over twice as many transitions
         weight = torch.ones_like(imagined.reward) if imagined.weight is None else imagined.weight
-        both = {
-            name: torch.cat([getattr(replayed, name), value], dim=1)
-            for name, value in imagined._asdict().items()
-            if name != "weight"
-        }
-        return replayed._replace(
-            **both, weight=torch.cat([(2 - chosen).expand_as(weight), chosen * weight], dim=1)
-        )
+        replayed = replayed._replace(weight=(2 - chosen).expand_as(weight))
+        imagined = imagined._replace(weight=chosen * weight)
+        both: Any = zip(replayed, imagined, strict=True)
+        return UpdateBatch(*(torch.cat(pair, dim=1) for pair in both))

@@ -87,16 +87,14 @@ class PerfectFirst(InnerLoop):
         """
         if proposal.generation >= self.perfect_generations + self.clone_generations:
             return super().__call__(proposal, items, device)
-        params, seeds = proposal.rows(items), [proposal.seed(item) for item in items]
-        learners = perfect_learners(self.proxy, params, seeds)
-        judges = (
-            learners
-            if proposal.generation < self.perfect_generations
-            else clones(learners, self.proxy.spec)
-        )
-        return self.outcomes(
-            self.tested(judges, Results.empty(len(seeds), 1), self.proxy.spec, seeds)
-        )
+        spec = self.proxy.spec
+        seeds = [proposal.seed(item) for item in items]
+        learners = perfect_learners(self.proxy, proposal.rows(items), seeds)
+        judges: Actors = learners
+        if proposal.generation >= self.perfect_generations:
+            judges = clones(learners, spec)
+        nothing = Results.empty(len(seeds), 1)
+        return self.outcomes(self.tested(judges, nothing, spec, seeds))
 
 
 def perfect_learners(proxy: Proxy, params: Tensor, seeds: Sequence[int]) -> PerfectLearners:
@@ -112,11 +110,9 @@ def clones(learners: PerfectLearners, spec: EnvSpec) -> Clones:
 
     In start states of the learners' environments.
     """
-    env, count = learners.env, learners.env.reset_noise_size
-    noise = [
-        torch.rand(CLONED_STARTS, count, generator=generator)
-        for generator in learners.generators("starts")
-    ]
+    env = learners.env
+    shape = (CLONED_STARTS, env.reset_noise_size)
+    noise = [torch.rand(shape, generator=each) for each in learners.generators("starts")]
     state = env.reset(torch.stack(noise))
     cloned = Clones(CLONE, spec, learners.seeds)
     cloned.fit(env.observe(state), env.best(state))
@@ -136,12 +132,10 @@ def agents_come_in(proxy: Proxy, strategy: Strategy, noise: float, seed: int) ->
     all of these are upright.
     """
     learner = perfect_learners(proxy, strategy.mean.unsqueeze(0), [seed])
-    met = states_met(
-        learner, make_envs(proxy.spec, [derive_seed(seed, "met", k) for k in range(REAL_EPISODES)])
-    )
-    drawn = torch.rand(
-        1, DRAWN_STARTS, learner.env.reset_noise_size, generator=torch.Generator().manual_seed(seed)
-    )
+    seeds = [derive_seed(seed, "met", k) for k in range(REAL_EPISODES)]
+    met = states_met(learner, make_envs(proxy.spec, seeds))
+    generator = torch.Generator().manual_seed(seed)
+    drawn = torch.rand(1, DRAWN_STARTS, learner.env.reset_noise_size, generator=generator)
     low, high = met.amin(0), met.amax(0)
     strategy.mean.copy_(learner.env.in_units((low + high) / 2, (high - low) / 3, drawn)[0])
     strategy.scale_noise(noise)
@@ -151,10 +145,12 @@ def agents_come_in(proxy: Proxy, strategy: Strategy, noise: float, seed: int) ->
 def states_met(learner: Actors, envs: EnvBatch) -> Tensor:
     """The observations ``[K, O]`` of one episode of one learner in each environment."""
     over = torch.zeros(len(envs.obs), dtype=torch.bool)
-    obs, met = envs.reset(over), []
+    obs = envs.reset(over)
+    met = []
     while not over.all():
         met.append(obs[~over])
         step = envs.step(learner.greedy(obs.unsqueeze(0))[0])
-        over |= step.terminated | step.truncated
-        obs = envs.reset(step.terminated | step.truncated)
+        ended = step.terminated | step.truncated
+        over |= ended
+        obs = envs.reset(ended)
     return torch.cat(met)

@@ -172,7 +172,7 @@ MUTATIONS = [
         ("if repeated or self.over", "if self.over"),
         ("losses.sum(0) - REWARD_LOSS_FLOOR", "losses.sum(0)"),
         ("if step + 1 > self.cfg.warm_up", "if step + 1 > 0"),
-        ("(2 - chosen).expand_as(weight), chosen * weight", "chosen.expand_as(weight), (2 - chosen) * weight"),
+        ("weight=(2 - chosen).expand_as(weight)", "weight=chosen.expand_as(weight)"),
     ),
     *area(
         "agents/model_based.py", "agents/test_reference_model_based.py",
@@ -202,7 +202,7 @@ MUTATIONS = [
         "agents/graphs.py", "agents/test_graphs.py",
         ('key != self._key', 'self._key is None'),
         ("*(() if memory is None else memory.tensors)", ""),
-        ("for stream in self.streams), *places", "for stream in self.streams[1:]), *places"),
+        ("for stream in self.streams]", "for stream in self.streams[1:]]"),
         ("        self._replay()\n", ""),
         ('*places, *given', '*places'),
         ("\"_replay\": None, ", ""),

@@ -139,7 +139,7 @@ MUTATIONS = [
     ),
     *area(
         "methods/perfect_learners.py", "methods/test_inner_loop.py",
-        ("proposal.generation < self.perfect_generations", "proposal.generation <= self.perfect_generations"),
+        ("proposal.generation >= self.perfect_generations:", "proposal.generation > self.perfect_generations:"),
         ("self.perfect_generations + self.clone_generations", "self.perfect_generations"),
         ("cloned.fit(env.observe(state), env.best(state))", "cloned.fit(env.observe(state), 0 * env.best(state))"),
         ("env.observe(state), env.best(state)", "env.observe(state), env.meant(state)"),
