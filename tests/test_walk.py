@@ -29,9 +29,9 @@ AT_MOST = {
     ("RCP-A", "cartpole"): 20_708,
     ("UDRL", "cartpole"): 20_385,
     ("REINFORCE", "cartpole"): 11_282,
-    ("DDQN", "cartpole"): 23_605,
-    ("SE", "cartpole"): 29_877,
-    ("categorical-latent", "panflute-2"): 23_567,
+    ("DDQN", "cartpole"): 23_269,
+    ("SE", "cartpole"): 29_715,
+    ("categorical-latent", "panflute-2"): 23_490,
 }
 """Tokens, as they are: a walk may become shorter, not longer."""
 

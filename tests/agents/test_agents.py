@@ -200,24 +200,3 @@ def test_members_adopt_a_plain_module(name):
     weights = agent.state_dict()
     for learned, target in (("params", "target"), ("actor_params", "actor_target")):
         assert target not in weights or torch.equal(weights[target], weights[learned])
-
-
-@pytest.mark.parametrize("name", [name for name in AGENTS if name != "td3-discrete-annealed"])
-def test_an_agent_follows_its_device_with_all_that_it_has(name):
-    """The meta device computes nothing, but refuses to mix with another. Parameters are new
-    there, so no optimizer follows.
-    """
-    agent = AGENTS[name](SEEDS[:2]).to("meta")
-    obs, episode = (
-        torch.zeros(2, 3, device="meta"),
-        torch.zeros(2, dtype=torch.int64, device="meta"),
-    )
-    assert (
-        agent.act(obs, episode, 0).device
-        == agent.greedy(obs.unsqueeze(1)).device
-        == agent.device
-        == torch.device("meta")
-    )
-    assert {value.device.type for value in (*agent.parameters(), *agent.buffers())} == {"meta"}
-    if (memory := agent.memory()) is not None:
-        assert memory.data["rows"].device.type == "meta"

@@ -10,7 +10,6 @@ from model_based_helpers import KINDS, config
 
 from lightning_rl.agents.experience import UpdateBatch
 from lightning_rl.agents.model_based import ModelBasedDQN
-from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.envs.buttongrid import ButtonGrid
 from lightning_rl.envs.func_env import Step
@@ -102,46 +101,6 @@ def test_schedule_of_target_and_updates():
     assert torch.equal(agent.target, start)
     training.run(1)
     assert torch.equal(agent.target, before)
-
-
-def test_an_update_descends_the_weighted_squared_error():
-    """Replay: gradient and Adam step against autograd and torch's AdamW, written out."""
-    agent = make("replay", PanFlute(3), [0], learning_starts=10**6)
-    StepTraining(agent).run(30)
-    agent.target.data += 0.1
-    s, real = agent.cfg, agent.source.sample(0)
-    leaf = torch.nn.Parameter(agent.online.params.detach().clone())
-    optimizer = torch.optim.AdamW(
-        [leaf], s.learning_rate, s.betas, s.adam_eps, s.weight_decay / s.learning_rate
-    )
-    q = real.obs
-    for layer in agent.net.layers(leaf):
-        q = torch.nn.functional.elu(q) if q is not real.obs else q
-        q = q @ layer.weight + layer.bias
-    q = q.gather(-1, real.action.unsqueeze(-1)).squeeze(-1)
-    next_q = agent.net(agent.target, real.next_obs)
-    loss = (q - (real.reward + 0.9 * next_q.amax(-1)).detach()).square().mean()
-    loss.backward()
-    optimizer.step()
-    agent.update(0, agent.optimizers())
-    torch.testing.assert_close(agent.online.params.detach(), leaf.detach(), rtol=1e-5, atol=1e-7)
-    torch.testing.assert_close(agent.losses, loss.detach()[None])
-
-
-def test_adam_with_unscaled_decay_is_the_formula_to_the_last_digits():
-    alpha, decay, (b1, b2), eps = 5e-5, 1e-6, (0.9, 0.99), 1e-5
-    x = torch.randn(1, 64, dtype=torch.float64)
-    params, m, v = torch.nn.Parameter(x.clone()), torch.zeros_like(x), torch.zeros_like(x)
-    adam = MemberAdam(params, alpha, (b1, b2), eps, decay)
-    for i in range(200):
-        grad = torch.randn(1, 64, dtype=torch.float64, generator=torch.Generator().manual_seed(i))
-        params.grad = grad
-        adam.step()
-        m, v = b1 * m + (1 - b1) * grad, b2 * v + (1 - b2) * grad.square()
-        mean, square = m / (1 - b1 ** (i + 1)), v / (1 - b2 ** (i + 1))
-        x = x - alpha * mean / (square.sqrt() + eps) - decay * x
-    torch.testing.assert_close(params.data, x, rtol=0, atol=1e-12)
-    assert adam.num_steps.tolist() == [200]
 
 
 def test_imagined_steps_are_joined_step_after_step():

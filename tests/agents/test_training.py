@@ -33,12 +33,6 @@ def test_q_learning_by_hand_on_the_smallest_room():
     assert training.results.env_steps.tolist() == [6]
 
 
-def test_count_bonus_enters_the_target():
-    agent = table_of(4, 4, [0], 0.8, 1.0, 0.0, 0.0, 0.0, curiosity="count", count_beta=0.1)
-    MemberTraining(agent, FuncBatch(GRID_WORLDS["emptyroom22"](), 10, [0]), 1, 0.8).run(1)
-    assert agent.table[0, 0, 0].item() == pytest.approx(-0.01 + 0.1)
-
-
 def test_q_learning_on_the_cliff_meets_minus_20_within_the_reference_steps():
     """Learning rate 1, gamma 0.8, epsilon 0.01; the mean of the last ten greedy tests:
     1,400-1,550 steps, optimum -12.
