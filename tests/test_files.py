@@ -164,7 +164,7 @@ def test_a_file_of_the_user_is_no_record(tmp_path):
     (tmp_path / files.RECORD).write_text("what I have written\n")
     (tmp_path / "mine").write_text("mine")
     files.write_text(tmp_path / "mine", "replaced, as no record is kept here")
-    with pytest.raises(UserError, match="is not the record of a run"):
+    with pytest.raises(UserError, match="not written by it, so it stays"):
         files.keep_record(tmp_path)
     assert (tmp_path / files.RECORD).read_text() == "what I have written\n"
 

@@ -401,7 +401,7 @@ def test_what_is_no_runs_is_not_overwritten(name, there, tmp_path, capsys):
     capsys.readouterr()
     assert run_cli(tmp_path, "--max_epochs", "2", "--resume") == 2
     assert (
-        f"{name}' is not as a run has written it, and would be overwritten; move it away"
+        f"{name}' is not as this program wrote it, or not written by it, so it stays; move it away"
         in capsys.readouterr().err
     )
     assert (folder / name).read_text() == "mine: 1"

@@ -231,13 +231,9 @@ def as_setting(flag: str) -> str | None:
     without its flag; or None.
     """
     if not flag.startswith("-"):
-        return (
-            f"--implementation {flag}"
-            if flag in entries()
-            else f"--gamename {flag}"
-            if flag in GAMES
-            else None
-        )
+        if flag in entries():
+            return f"--implementation {flag}"
+        return f"--gamename {flag}" if flag in GAMES else None
     word = flag.lstrip("-").replace("-", "_")
     known = {key for found in entries().values() for key in keys(found)}
     settings = [f"--set {key}=VALUE" for key in (word, *OTHER_WORDS.get(word, ())) if key in known]
@@ -274,13 +270,11 @@ def _within(base: Any, path: list[str], value: Any, where: str) -> Any:
             f"{where}: {shown(path[0])} is none of {', '.join(map(str, names))}; leave it out, or "
             "name it as well"
         )
-    mapping = (
-        {name: {} for name in names}
-        if isinstance(names, list)
-        else dict(base)
-        if isinstance(base, Mapping)
-        else {}
-    )
+    mapping: dict[Any, Any] = {}
+    if isinstance(names, list):
+        mapping = {name: {} for name in names}
+    elif isinstance(base, Mapping):
+        mapping = dict(base)
     return {**mapping, path[0]: _within(mapping.get(path[0]), path[1:], value, where)}
 
 
@@ -301,15 +295,13 @@ def build_config(schema: type[C], layers: Iterable[Layer]) -> C:
     values: dict[str, Any] = {}
     source: dict[str, str] = {}
     for where, layer in layers:
-        for key, value in sorted(
-            layer.items(), key=lambda item: str(item[0]).count(".")
-        ):  # a value inside another comes last
+        # A value inside another comes last.
+        for key, value in sorted(layer.items(), key=lambda item: str(item[0]).count(".")):
             name, *inner = str(key).split(".")
             check_key(where, str(key), known)
-            _check_whole_numbers(f"{where}: key '{shorten(str(key))}'", value)
-            values[name] = _within(
-                values.get(name), inner, value, f"{where}: key '{shorten(str(key))}'"
-            )
+            place = f"{where}: key '{shorten(str(key))}'"
+            _check_whole_numbers(place, value)
+            values[name] = _within(values.get(name), inner, value, place)
             source[name] = where
     try:
         return _validated(schema, values)
@@ -319,9 +311,8 @@ def build_config(schema: type[C], layers: Iterable[Layer]) -> C:
             raise UserError(first["msg"].removeprefix("Value error, ")) from error
         key = str(first["loc"][0])
         got = "" if first["type"] == "missing" else f", got {shown(first['input'])}"
-        where = source.get(key) or next(
-            iter(source.values()), "config"
-        )  # of a key that is nowhere, the block of the others
+        # Of a key that is nowhere, the block of the others.
+        where = source.get(key) or next(iter(source.values()), "config")
         raise UserError(f"{where}: key '{key}': {first['msg']}{got}") from error
 
 
@@ -334,17 +325,16 @@ def _validated(schema: type[C], values: Mapping[str, Any]) -> C:
     try:
         return schema(**values)
     except ValidationError as error:
-        wrong = [each for each in error.errors() if each["type"] == "int_type"]
-        floats = [
-            each
-            for each in wrong
-            if isinstance(each["input"], float) and abs(each["input"]) <= WHOLE
-        ]
-        whole = [each for each in floats if each["input"].is_integer()]
+        whole = False
+        for each in error.errors():
+            given = each["input"]
+            if each["type"] != "int_type" or not isinstance(given, float):
+                continue
+            if abs(given) <= WHOLE and given.is_integer():
+                values = _replaced(values, each["loc"], int(given))
+                whole = True
         if not whole:
             raise
-        for each in whole:
-            values = _replaced(values, each["loc"], int(each["input"]))
         return _validated(schema, values)
 
 
@@ -382,11 +372,9 @@ def plain(value: Any, where: str, depth: int = PLAIN_DEPTH) -> Any:
         ) from error
     if isinstance(value, Mapping):
         return {key: plain(inner, where, depth - 1) for key, inner in value.items()}
-    return (
-        [plain(inner, where, depth - 1) for inner in value]
-        if isinstance(value, list | tuple)
-        else value
-    )
+    if isinstance(value, list | tuple):
+        return [plain(inner, where, depth - 1) for inner in value]
+    return value
 
 
 def _given(config: Any, preset: Any) -> dict[str, Any]:

@@ -151,10 +151,7 @@ def keep_record(folder: Path) -> None:
         _sweep_half(record, _RECORD_HEAD)
         write_text(record, f"{_RECORD_HEAD}\n")
     elif record_of(record) is None:
-        raise UserError(
-            f"'{record}' is not the record of a run, which would be kept there; move it away, then "
-            "start again"
-        )
+        raise not_ours(record)
 
 
 class Record:
@@ -220,9 +217,8 @@ class Record:
 
 
 _records: dict[Path, Record] = {}
-_digest_of: dict[
-    Path, tuple[tuple[int, int, int], str]
-] = {}  # with what the file system said of the file at that time
+# With what the file system said of the file at that time.
+_digest_of: dict[Path, tuple[tuple[int, int, int], str]] = {}
 
 
 def record_of(path: Path) -> Record | None:
@@ -265,7 +261,7 @@ def is_foreign(path: Path) -> bool:
 def refuse_foreign(path: Path) -> None:
     """UserError for such a file, before the work that would replace it."""
     if is_foreign(path):
-        raise _not_ours(path)
+        raise not_ours(path)
 
 
 def adopt(path: Path) -> None:
@@ -282,9 +278,12 @@ def adopt(path: Path) -> None:
             record.add([path], _WRITTEN)
 
 
-def _not_ours(path: Path) -> UserError:
-    said = "is not as this program wrote it, or not written by it, so it stays"
-    return UserError(f"'{path}' {said}; move it away, then start again")
+def not_ours(path: Path) -> UserError:
+    """What is said of a file that stays, though another was to be written in its place."""
+    return UserError(
+        f"'{path}' is not as this program wrote it, or not written by it, so it stays; move it "
+        "away, then start again"
+    )
 
 
 def _state(path: Path) -> tuple[int, int, int]:
@@ -328,8 +327,7 @@ def require_place(path: Path) -> None:
         if not folder.exists() or not os.path.samestat(folder.stat(), os.fstat(descriptor)):
             raise UserError(
                 f"'{folder}' was moved or removed while a run was at work there, which this has "
-                "ended; "
-                "put it back, then --resume"
+                "ended; put it back, then --resume"
             )
 
 
@@ -377,19 +375,12 @@ def sweep(folder: Path) -> None:
     with explained(folder, "sweep"):
         for path in sorted(folder.rglob(".*.tmp")):
             match = _TEMPORARY.fullmatch(path.name)
-            if (
-                match
-                and path.is_file()
-                and _is_temporary(path)
-                and _abandoned(path, int(match["pid"]))
-            ):
+            record = record_of(path)
+            if match is None or record is None or not path.is_file() or not record.names(path):
+                continue
+            if _abandoned(path, int(match["pid"])):
                 system.unlink(path)
                 _sync_folder(path.parent)
-
-
-def _is_temporary(path: Path) -> bool:
-    record = record_of(path)
-    return record is not None and record.names(path)
 
 
 def _abandoned(path: Path, pid: int) -> bool:
@@ -443,10 +434,8 @@ def _sync_folder(folder: Path) -> None:
         try:
             system.fsync(descriptor)
         except OSError as error:
-            if error.errno not in (
-                errno.EINVAL,
-                errno.ENOTSUP,
-            ):  # file systems that cannot sync a folder
+            # Of file systems that cannot sync a folder.
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):
                 raise
 
 
@@ -533,14 +522,14 @@ def _sweep_half(path: Path, head: str) -> None:
     """Removes what a process has left that was killed while it made this file: a part of its
     first line, and nothing else.
     """
+    line = f"{head}\n".encode()
     for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
         match = _TEMPORARY.fullmatch(left.name)
-        if match and left.is_file() and _abandoned(left, int(match["pid"])):
-            with explained(left, "sweep"):
-                if left.stat().st_size <= len(head) + 1 and f"{head}\n".encode().startswith(
-                    left.read_bytes()
-                ):
-                    system.unlink(left)
+        if match is None or not left.is_file() or not _abandoned(left, int(match["pid"])):
+            continue
+        with explained(left, "sweep"):
+            if left.stat().st_size <= len(line) and line.startswith(left.read_bytes()):
+                system.unlink(left)
 
 
 def _require_same(path: Path, descriptor: int) -> None:
@@ -567,11 +556,12 @@ def hold(file: IO[Any] | int, path: Path, remedy: str) -> None:
 
 def _size(path: Path, kind: str, limit: int, remedy: str) -> int:
     """The size of a file; UserError where none is there, or one with more than ``limit`` bytes."""
+    if not path.exists():
+        raise UserError(f"{kind} '{path}' does not exist; {remedy}")
     if not path.is_file():  # a pipe or device might never end
-        raise UserError(
-            f"{kind} '{path}' {'is not a file' if path.exists() else 'does not exist'}; {remedy}"
-        )
-    if (size := path.stat().st_size) > limit:
+        raise UserError(f"{kind} '{path}' is not a file; {remedy}")
+    size = path.stat().st_size
+    if size > limit:
         raise UserError(f"{kind} '{path}' has {size:,} bytes, the limit is {limit:,}; give another")
     return size
 
@@ -630,8 +620,7 @@ def read_plain(path: Path, kind: str, remedy: str, limit: int = CHECKPOINT_BYTES
     except pickle.UnpicklingError as error:
         raise UserError(
             f"{kind} '{path}' holds objects other than plain data and was refused; none of it was "
-            "run. "
-            f"Use {kind}s written by this program only"
+            f"run. Use {kind}s written by this program only"
         ) from error
     except PermissionError as error:
         raise UserError(
@@ -649,12 +638,14 @@ def _check_archive(archive: zipfile.ZipFile, size: int) -> None:
     parts = archive.infolist()
     if len(parts) > ARCHIVE_PARTS:
         raise ValueError(f"{len(parts):,} parts, the limit is {ARCHIVE_PARTS:,}")
-    if (unpacked := sum(part.file_size for part in parts)) > size:
+    unpacked = sum(part.file_size for part in parts)
+    if unpacked > size:
         raise ValueError(f"its parts have {unpacked:,} bytes, the file {size:,}")
     for part in parts:
         if part.filename.endswith(".pkl") and part.file_size > STRUCTURE_BYTES:
             raise ValueError(
                 f"its structure has {part.file_size:,} bytes, the limit is {STRUCTURE_BYTES:,}"
             )
-    if (bad := archive.testzip()) is not None:
+    bad = archive.testzip()
+    if bad is not None:
         raise ValueError(f"checksum of {bad} is wrong")

@@ -31,6 +31,7 @@ from lightning_rl.core.files import (
     is_recorded,
     keep_record,
     make_folder,
+    not_ours,
     record_of,
     sweep,
     write_text,
@@ -52,13 +53,8 @@ _TAKEN = "choose another --seed or --exp_name"
 def check_folder_names(exp_name: str, gamename: str) -> None:
     """UserError for names that no folders of results can have."""
     for flag, name in (("--exp_name", exp_name), ("--gamename", folder_name(gamename))):
-        if (
-            not name
-            or "/" in name
-            or name in (".", "..")
-            or not name.isprintable()
-            or len(name.encode()) > NAME_BYTES
-        ):
+        readable = name.isprintable() and len(name.encode()) <= NAME_BYTES
+        if not readable or "/" in name or name in ("", ".", ".."):
             raise UserError(
                 f"{flag} '{shorten(name)}' is not a folder name; use letters, digits, '-' and '_', "
                 f"at most {NAME_BYTES} bytes"
@@ -116,12 +112,9 @@ def owned(run_dir: Path) -> Iterator[Callable[[], None]]:
         except BaseException as error:
             with contextlib.suppress(UserError):  # the first error counts
                 if begun and isinstance(error, Exception):
-                    kind, said = type(error).__name__, str(error).partition("\n")[0]
-                    reason = (
-                        said
-                        if isinstance(error, UserError)
-                        else f"{kind}: {said}".removesuffix(": ")
-                    )
+                    reason = str(error).partition("\n")[0]
+                    if not isinstance(error, UserError):
+                        reason = f"{type(error).__name__}: {reason}".removesuffix(": ")
                     write_state(run_dir, "failed", reason)
                 elif begun:
                     write_state(run_dir, "interrupted")
@@ -271,15 +264,10 @@ def refuse_changed(run_dir: Path, content: Mapping[str, Any]) -> None:
             raise UserError(
                 f"'{folder}' is no folder, and that of the logs; move it away, then start again"
             )
-    if (
-        state.exists()
-        and not is_recorded(state)
-        and not (record_of(state) is None and _is_state(state))
-    ):
-        raise UserError(
-            f"'{state}' is not as a run has written it, and would be overwritten; move it away, "
-            "then start again"
-        )
+    if state.exists() and not is_recorded(state):
+        of_a_run = record_of(state) is None and _is_state(state)
+        if not of_a_run:
+            raise not_ours(state)
     if not config.exists() or is_recorded(config):
         return
     try:
@@ -287,25 +275,20 @@ def refuse_changed(run_dir: Path, content: Mapping[str, Any]) -> None:
     except UserError:
         there = None
     if not isinstance(there, dict) or not isinstance(there.get("config"), dict):
-        raise UserError(
-            f"'{config}' is not as a run has written it, and would be overwritten; move it away, "
-            "then start again"
-        )
+        raise not_ours(config)
     said = {**there, **there["config"]}
     now = {**content, **content["config"]}
     for key in said.keys() | now.keys():
-        if key in ("config", *_OF_A_START, *MAY_CHANGE) or (
-            key in said and key in now and said[key] == now[key]
-        ):
+        if key in ("config", *_OF_A_START, *MAY_CHANGE):
             continue
-        was, now_is = (
-            shown(values[key]) if key in values else "not there" for values in (said, now)
-        )
-        raise UserError(
-            f"'{config}' was changed by hand: {shorten(str(key))} is {was} in it but {now_is} in "
-            "this run; give the value with "
-            "--set in a run of another --exp_name, or move the file away, then start again"
-        )
+        was = shown(said[key]) if key in said else "not there"
+        is_now = shown(now[key]) if key in now else "not there"
+        if was != is_now or said[key] != now[key]:
+            raise UserError(
+                f"'{config}' was changed by hand: {shorten(str(key))} is {was} in it but {is_now} "
+                "in this run; give the value with --set in a run of another --exp_name, or move "
+                "the file away, then start again"
+            )
 
 
 @cache
@@ -326,10 +309,8 @@ def _git_commit() -> str | None:
     here = Path(__file__).resolve()
     try:
         _git(here.parent, "ls-files", "--error-unmatch", here.name)
-        return (
-            _git(here.parent, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
-            or None
-        )
+        words = ("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+        return _git(here.parent, *words) or None
     except (OSError, subprocess.CalledProcessError):
         return None
 
@@ -388,9 +369,8 @@ def _locked(path: Path) -> bool:
     except OSError:
         return False
     try:
-        fcntl.flock(
-            handle, fcntl.LOCK_SH | fcntl.LOCK_NB
-        )  # shared: two that look at once do not see each other
+        # Shared: two that look at once do not see each other.
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
         return False
     except BlockingIOError:
         return True

@@ -67,10 +67,8 @@ from lightning_rl.run.state import (
     write_state,
 )
 
-_HPARAM_METRICS = (
-    "eval/return_mean",
-    "eval_greedy/return_mean",
-)  # names only, the values come with the scalars
+# Names only, the values come with the scalars.
+_HPARAM_METRICS = ("eval/return_mean", "eval_greedy/return_mean")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -332,23 +330,23 @@ def _check_feasible(options: RunOptions, config: MethodConfig) -> None:
             f"--num_seeds {options.num_seeds}: {options.implementation} trains one seed at a time; "
             "use bash_train.sh"
         )
-    for flag, used in (
-        (f"--executor {options.executor}", options.executor != "serial"),
-        ("--ray_address", options.ray_address is not None),
-    ):
-        if used and not cls.has_population:
-            raise UserError(
-                f"{flag}: {options.implementation} evaluates no population; leave it out (SE, RN "
-                "and SD do)"
-            )
+    population = None
+    if options.executor != "serial":
+        population = f"--executor {options.executor}"
+    elif options.ray_address is not None:
+        population = "--ray_address"
+    if population is not None and not cls.has_population:
+        raise UserError(
+            f"{population}: {options.implementation} evaluates no population; leave it out (SE, RN "
+            "and SD do)"
+        )
     require_memory(config, spec, options.num_seeds)
     if options.stop_return is not None and config.epoch_budget < config.eval_interval:
-        comes = (
-            f"an evaluation comes every {config.eval_interval} epochs, of "
-            f"{config.epoch_budget} in all"
+        raise UserError(
+            f"--stop_return {options.stop_return:g}: an evaluation comes every "
+            f"{config.eval_interval} epochs, of {config.epoch_budget} in all; --set "
+            f"eval_interval={config.epoch_budget}, or more epochs"
         )
-        remedy = f"--set eval_interval={config.epoch_budget}, or more epochs"
-        raise UserError(f"--stop_return {options.stop_return:g}: {comes}; {remedy}")
     if options.recording_epoch_interval > 0 and not can_film(spec):
         raise UserError(
             f"gamename '{options.gamename}' cannot render; leave out --recording_epoch_interval"
@@ -384,9 +382,9 @@ def _fit(
         trainer.fit(method, datamodule=data, ckpt_path=resume_from, weights_only=True)
     except SystemExit as leaving:  # what Lightning makes of a KeyboardInterrupt
         cause = leaving.__context__
-        raise (
-            cause if isinstance(cause, Stopped) else Stopped(stop.signal or signal.SIGINT)
-        ) from leaving
+        if not isinstance(cause, Stopped):
+            cause = Stopped(stop.signal or signal.SIGINT)
+        raise cause from leaving
 
 
 @contextlib.contextmanager
@@ -430,25 +428,19 @@ def worker_died(cause: BaseException, collectors: Sequence[Collector]) -> Rollou
     torch raises ``cause`` from a signal handler, at any point of the main process: also while a
     collection is being started, or when none is under way.
     """
-    if not str(cause).startswith(
-        "DataLoader worker (pid"
-    ):  # what a worker raised says "Caught ... in DataLoader worker"
+    # What a worker raised says "Caught ... in DataLoader worker".
+    if not str(cause).startswith("DataLoader worker (pid"):
         return None
     names = [name for collector in collectors for name in collector.outstanding]
-    what = (
-        f"{names[0]} .. {names[-1]} ({len(names)} requests) were outstanding"
-        if names
-        else "no episode was outstanding"
-    )
-    guard = (
-        ""
-        if get_start_method() == "fork"
-        else (
+    what = "no episode was outstanding"
+    if names:
+        what = f"{names[0]} .. {names[-1]} ({len(names)} requests) were outstanding"
+    remedy = "free memory or lower --num_workers, then --resume"
+    if get_start_method() != "fork":
+        remedy = (
             "in a script, put the call below `if __name__ == '__main__':` and your own classes "
-            "above it; else "
+            f"above it; else {remedy}"
         )
-    )
-    remedy = f"{guard}free memory or lower --num_workers, then --resume"
     return RolloutError(f"a roll-out worker died ({cause}) while {what}; {remedy}")
 
 
@@ -467,17 +459,12 @@ def _trainer(
     if options.recording_epoch_interval > 0:
         every.append(Recorder(options.run_dir, options.recording_epoch_interval))
     if options.checkpoint:
-        every += [BestCheckpoint([run.run_dir for run in options.single_runs()])]
-        every += [LastCheckpoint(options.run_dir, config.checkpoint_interval)]
-    if not (own_bar := any(isinstance(each, ProgressBar) for each in callbacks)):
-        every.append(
-            RunProgress(
-                name,
-                config.epoch_budget,
-                config.max_env_steps,
-                getattr(config, "train_episodes", None),
-            )
-        )
+        every.append(BestCheckpoint([run.run_dir for run in options.single_runs()]))
+        every.append(LastCheckpoint(options.run_dir, config.checkpoint_interval))
+    own_bar = any(isinstance(each, ProgressBar) for each in callbacks)
+    if not own_bar:
+        episodes = getattr(config, "train_episodes", None)
+        every.append(RunProgress(name, config.epoch_budget, config.max_env_steps, episodes))
     return Trainer(
         accelerator=options.accelerator,
         default_root_dir=options.run_dir,
@@ -506,13 +493,12 @@ def _summary(run: Run) -> str:
         f"{int(run.method.eval_env_steps):,} evaluation steps"
     )
     returns = last_returns(run.method.scalars)
-    line += f"; last returns: {', '.join(returns)}" if returns else ""
+    if returns:
+        line += f"; last returns: {', '.join(returns)}"
     line += _ended_early(run)
-    return line + (
-        f"\ncontinue with --resume; run directory: {run.path}"
-        if run.signal
-        else f"\nrun directory: {run.path}"
-    )
+    if run.signal:
+        return f"{line}\ncontinue with --resume; run directory: {run.path}"
+    return f"{line}\nrun directory: {run.path}"
 
 
 def _ended_early(run: Run) -> str:

@@ -67,14 +67,14 @@ MUTATIONS = [
     *area(
         "core/files.py", "test_files.py",
         ("self._end -= len(instead_of.encode())", "self._end -= len(instead_of)"),
-        ("st_size) > limit:", "st_size) >= limit:"),
+        ("if size > limit:", "if size >= limit:"),
         ("self.begun = self._end < len(content)", "self.begun = False"),
         ('return text[: text.rfind("\\n") + 1]', "return text"),
         ("except (PermissionError, OverflowError):\n        return False", "except (PermissionError, OverflowError):\n        return True"),
         ("if len(parts) > ARCHIVE_PARTS:", "if False:"),
-        (":= sum(part.file_size for part in parts)) > size", ":= max(part.file_size for part in parts)) > size"),
+        ("unpacked = sum(", "unpacked = max("),
         ('part.filename.endswith(".pkl") and', 'part.filename.endswith(".pt") and'),
-        ("if (bad := archive.testzip()) is not None:", "if (bad := None) is not None:"),
+        ("bad = archive.testzip()", "bad = None"),
     ),
     *area(
         "core/outputs.py", "test_outputs.py::test_a_table_is_known_by_its_whole_header",
