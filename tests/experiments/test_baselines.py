@@ -13,32 +13,18 @@ from lightning_rl.run.state import read_state
 pytest.importorskip("stable_baselines3")
 from experiments import baselines
 
-SHORT = [
-    "--set",
-    "max_epochs=3",
-    "--set",
-    "steps_per_epoch=60",
-    "--set",
-    "eval_interval=1",
-    "--set",
-    "eval_episodes=2",
-]
+SHORT = "max_epochs=3 steps_per_epoch=60 eval_interval=1 eval_episodes=2"
 
 
-def run(tmp_path, *words, command="baseline", name="DDQN", game="cartpole"):
-    flags = [
-        "--implementation",
-        name,
-        "--gamename",
-        game,
-        "--seed",
-        "3",
-        "--logdir",
-        str(tmp_path),
-        *SHORT,
-        *words,
-    ]
-    assert main([command, *flags], "lightning-rl") == 0
+def flags_of(tmp_path, settings="", name="DDQN", game="cartpole"):
+    """settings: with spaces between."""
+    flags = f"--implementation {name} --gamename {game} --seed 3 --logdir".split()
+    values = dict(each.split("=") for each in f"{SHORT} {settings}".split())
+    return [*flags, str(tmp_path), *(f"--set={key}={value}" for key, value in values.items())]
+
+
+def run(tmp_path, settings="", *words, command="baseline", name="DDQN", game="cartpole"):
+    assert main([command, *flags_of(tmp_path, settings, name, game), *words], "lightning-rl") == 0
     prefix = "SB3-" if command == "baseline" else ""
     return tmp_path / game / "default" / f"{prefix}{name}" / "seed_3"
 
@@ -46,9 +32,9 @@ def run(tmp_path, *words, command="baseline", name="DDQN", game="cartpole"):
 @pytest.mark.parametrize(
     ("name", "game", "more"),
     [
-        ("DDQN", "cartpole", ["learning_starts=1", "batch_size=8"]),
-        ("PPO", "cartpole", ["rollout_steps=40", "batch_size=20", "epochs=1"]),
-        ("TD3", "pendulum", ["learning_starts=1", "batch_size=8", "action_repeat=2"]),
+        ("DDQN", "cartpole", "learning_starts=1 batch_size=8"),
+        ("PPO", "cartpole", "rollout_steps=40 batch_size=20 epochs=1"),
+        ("TD3", "pendulum", "learning_starts=1 batch_size=8 action_repeat=2"),
     ],
 )
 def test_a_baseline_logs_where_ours_does_and_is_evaluated_in_the_same_environments(
@@ -68,19 +54,9 @@ def test_a_baseline_logs_where_ours_does_and_is_evaluated_in_the_same_environmen
 
     monkeypatch.setattr(data_module, "derive_seed", noted("ours"))
     monkeypatch.setattr(baselines, "derive_seed", noted("theirs"))
-    settings = [word for setting in more for word in ("--set", setting)]
-    theirs = run(tmp_path, *settings, name=name, game=game)
-    ours = run(
-        tmp_path,
-        *settings,
-        "--set",
-        "stop_rule=none",
-        "--num_workers",
-        "0",
-        command="train",
-        name=name,
-        game=game,
-    )
+    task = {"name": name, "game": game}
+    theirs = run(tmp_path, more, **task)
+    ours = run(tmp_path, f"{more} stop_rule=none", "--num_workers=0", command="train", **task)
     curves = [read_scalar(path, "eval_greedy/return_mean") for path in (theirs, ours)]
     repeat = 2 if name == "TD3" else 1
     assert (
@@ -98,11 +74,8 @@ def test_a_baseline_logs_where_ours_does_and_is_evaluated_in_the_same_environmen
             read_scalar(path, "eval_greedy/length_mean").value[-1] for path in (theirs, ours)
         } == {200}
     config = yaml.safe_load((theirs / "config.yaml").read_text())
-    assert (config["implementation"], config["gamename"], config["seed"]) == (
-        f"SB3-{name}",
-        game,
-        3,
-    )
+    found = [config[key] for key in ("implementation", "gamename", "seed")]
+    assert found == [f"SB3-{name}", game, 3]
     assert read_state(theirs) == ("finished", "")
 
 
@@ -116,31 +89,18 @@ def test_a_run_that_was_stopped_begins_again_and_is_the_same(tmp_path, capsys, m
         if len(count) == 2:
             raise KeyboardInterrupt
 
-    words = [
-        "baseline",
-        "--implementation",
-        "DDQN",
-        "--gamename",
-        "cartpole",
-        "--seed",
-        "3",
-        "--logdir",
-        str(tmp_path),
-        *SHORT,
-    ]
+    words = ["baseline", *flags_of(tmp_path)]
     with monkeypatch.context() as patch:
         patch.setattr(baselines.RunLogger, "log_metrics", stopped)
         assert main(words, "lightning-rl") == 130
     assert main(words, "lightning-rl") == 2
     assert "already holds a run; continue with --resume" in capsys.readouterr().err
-    path = run(tmp_path, "--resume")
+    path = run(tmp_path, "", "--resume")
     again = read_scalar(path, "eval_greedy/return_mean")
-    assert (again.env_steps.tolist(), again.value.tolist()) == (
-        whole.env_steps.tolist(),
-        whole.value.tolist(),
-    )
+    assert again.env_steps.tolist() == whole.env_steps.tolist()
+    assert again.value.tolist() == whole.value.tolist()
     before = sorted(path.rglob("*"))
-    run(tmp_path, "--resume")
+    run(tmp_path, "", "--resume")
     assert sorted(path.rglob("*")) == before
     assert main([*words, "--resume", "--set", "gamma=0.5"], "lightning-rl") == 2
     assert (
@@ -163,42 +123,19 @@ def test_a_budget_that_is_spent_before_the_epochs_ends_a_run_with_an_evaluation(
         log(self, prefix, ended)
 
     monkeypatch.setattr(baselines.Epochs, "_log", noted)
-    last = read_scalar(run(tmp_path, "--set", budget), "eval_greedy/return_mean").env_steps[-1]
+    last = read_scalar(run(tmp_path, budget), "eval_greedy/return_mean").env_steps[-1]
     assert last < 180
     assert last == (steps or sum(length for _, length in played))
     assert episodes in (None, len(played))
 
 
-@pytest.mark.parametrize("budget", ["max_epochs", "max_env_steps=150"])
-def test_the_last_epoch_is_evaluated_where_ours_is(budget, tmp_path):
-    flags = [
-        "--implementation",
-        "DDQN",
-        "--gamename",
-        "cartpole",
-        "--seed",
-        "3",
-        "--logdir",
-        str(tmp_path),
-    ]
-    settings = [
-        "max_epochs=3",
-        "steps_per_epoch=60",
-        "eval_interval=2",
-        "eval_episodes=2",
-        *([budget] if "=" in budget else []),
-    ]
-    flags += [word for setting in settings for word in ("--set", setting)]
-    assert main(["baseline", *flags], "lightning-rl") == 0
-    assert (
-        main(["train", "--num_workers", "0", "--set", "stop_rule=none", *flags], "lightning-rl")
-        == 0
-    )
-    runs = [tmp_path / "cartpole" / "default" / name / "seed_3" for name in ("SB3-DDQN", "DDQN")]
-    theirs, ours = (
-        read_scalar(path, "eval_greedy/return_mean").env_steps.tolist() for path in runs
-    )
-    assert theirs == ours == ([120, 150] if "=" in budget else [120])
+@pytest.mark.parametrize(("budget", "steps"), [("", [120]), ("max_env_steps=150", [120, 150])])
+def test_the_last_epoch_is_evaluated_where_ours_is(budget, steps, tmp_path):
+    settings = f"eval_interval=2 {budget}"
+    theirs = run(tmp_path, settings)
+    ours = run(tmp_path, f"{settings} stop_rule=none", "--num_workers=0", command="train")
+    for path in (theirs, ours):
+        assert read_scalar(path, "eval_greedy/return_mean").env_steps.tolist() == steps
 
 
 def test_the_other_dqn_explores_and_begins_to_learn_as_ours(tmp_path, monkeypatch):
@@ -218,8 +155,7 @@ def test_the_other_dqn_explores_and_begins_to_learn_as_ours(tmp_path, monkeypatc
 
     monkeypatch.setattr(baselines.DQN, "train", noted)
     monkeypatch.setattr(baselines.Epochs, "_on_step", step)
-    schedule = ["epsilon_init=0.8", "epsilon_decay=0.5", "epsilon_min=0.1", "learning_starts=2"]
-    run(tmp_path, *(word for setting in schedule for word in ("--set", setting)))
+    run(tmp_path, "epsilon_init=0.8 epsilon_decay=0.5 epsilon_min=0.1 learning_starts=2")
     assert all(rate == pytest.approx(max(0.1, 0.8 * 0.5**episode)) for episode, rate in rates)
     assert len({episode for episode, _ in rates}) > 3
     assert min(learned) == 2
@@ -239,16 +175,8 @@ def test_an_evaluation_comes_after_the_updates_that_follow_its_last_decision(tmp
 
     monkeypatch.setattr(baselines.Epochs, "_log", noted)
     for steps in (40, 60):
-        run(
-            tmp_path / str(steps),
-            "--set",
-            f"rollout_steps={steps}",
-            "--set",
-            "batch_size=20",
-            "--set",
-            "epochs=1",
-            name="PPO",
-        )
+        settings = f"rollout_steps={steps} batch_size=20 epochs=1"
+        run(tmp_path / str(steps), settings, name="PPO")
     assert updates == [1, 3, 4, 1, 2, 3]
 
 
@@ -281,40 +209,21 @@ def test_an_evaluation_comes_after_the_updates_that_follow_its_last_decision(tmp
     ],
 )
 def test_what_a_baseline_refuses(words, message, tmp_path, capsys):
-    given = [
-        "--implementation",
-        "DDQN",
-        "--gamename",
-        "cartpole",
-        "--logdir",
-        str(tmp_path),
-        *SHORT,
-        *words,
-    ]
-    assert main(["baseline", *given], "lightning-rl") == 2
+    assert main(["baseline", *flags_of(tmp_path), *words], "lightning-rl") == 2
     assert message in capsys.readouterr().err
     assert list(tmp_path.rglob("*.yaml")) == []
 
 
 def test_a_run_that_diverges_is_one_line(tmp_path, capsys):
-    given = ["--implementation", "PPO", "--gamename", "cartpole", "--logdir", str(tmp_path), *SHORT]
-    settings = ["learning_rate=1e30", "rollout_steps=40", "batch_size=20", "max_grad_norm=null"]
-    assert (
-        main(
-            ["baseline", *given, *(word for setting in settings for word in ("--set", setting))],
-            "lightning-rl",
-        )
-        == 2
-    )
+    settings = "learning_rate=1e30 rollout_steps=40 batch_size=20 max_grad_norm=null"
+    flags = flags_of(tmp_path, settings, name="PPO")
+    assert main(["baseline", *flags], "lightning-rl") == 2
     assert "SB3-PPO diverged after" in capsys.readouterr().err
-    assert read_state(tmp_path / "cartpole" / "default" / "SB3-PPO" / "seed_25")[0] == "failed"
+    assert read_state(tmp_path / "cartpole" / "default" / "SB3-PPO" / "seed_3")[0] == "failed"
 
 
 def test_without_the_library_the_error_says_what_to_install(monkeypatch, capsys, tmp_path):
     monkeypatch.setitem(sys.modules, "stable_baselines3", None)
     monkeypatch.delitem(sys.modules, "experiments.baselines")
-    assert (
-        main(["baseline", "--implementation", "DDQN", "--gamename", "cartpole"], "lightning-rl")
-        == 2
-    )
+    assert main(["baseline", *flags_of(tmp_path)], "lightning-rl") == 2
     assert "pip install 'lightning_rl[baselines]'" in capsys.readouterr().err

@@ -62,31 +62,11 @@ def transfer_table():
     ):
         for number in range(2):
             returns = [200, 100] if trained_on == "real" else [10 * number, 10 * number + 20]
-            rows.append(
-                (
-                    trained_on,
-                    proxy,
-                    "DDQN",
-                    "varied, 10 tests",
-                    number,
-                    np.mean(returns),
-                    steps + number,
-                    7,
-                    " ".join(map(str, returns)),
-                )
-            )
-    columns = [
-        "trained_on",
-        "proxy",
-        "agent",
-        "protocol",
-        "number",
-        "return_mean",
-        "train_steps",
-        "episodes",
-        "test_returns",
-    ]
-    return pd.DataFrame(rows, columns=columns).assign(gamename="cartpole-v0")
+            row = {"trained_on": trained_on, "proxy": proxy, "number": number}
+            row |= {"return_mean": np.mean(returns), "train_steps": steps + number}
+            rows.append({**row, "test_returns": " ".join(map(str, returns))})
+    about = {"agent": "DDQN", "protocol": "varied, 10 tests", "episodes": 7}
+    return pd.DataFrame(rows).assign(**about, gamename="cartpole-v0")
 
 
 def test_a_cell_of_several_numbers_that_are_none_is_named(tmp_path, capsys):
@@ -115,11 +95,8 @@ def test_transfer_by_hand():
 def test_of_several_protocols_what_differs_is_named():
     several = transfer_table()
     same = "varied, 5 steps"
-    several["protocol"] = [
-        f"{same}, hidden=[8, 8]",
-        f"{same}, hidden=[8]",
-        *[same] * (len(several) - 2),
-    ]
+    several["protocol"] = same
+    several.loc[:1, "protocol"] = [f"{same}, hidden=[8, 8]", f"{same}, hidden=[8]"]
     named = ["SE, fixed (agents: hidden=[8, 8])", "SE, fixed (agents: hidden=[8])", "SE, fixed"]
     assert with_groups(several)["group"].tolist()[:3] == named
 
@@ -205,11 +182,9 @@ def test_unlike_proxies_of_one_name_are_two(tmp_path, capsys):
 def test_a_mean_loss_ends_with_the_shortest_run():
     axes = Figure().subplots()
     lengths = {"one": 4, "two": 2}
-    rows = [
-        (run, "state", epoch, 1.0)
-        for run, length in lengths.items()
-        for epoch in range(1, length + 1)
-    ]
+    rows = []
+    for run, length in lengths.items():
+        rows += [(run, "state", epoch, 1.0) for epoch in range(1, length + 1)]
     draw_losses(axes, pd.DataFrame(rows, columns=["run", "loss", "epoch", "value"]))
     mean = axes.lines[-1].get_ydata()
     assert np.isfinite(mean).tolist() == [True, True, False, False]
@@ -295,18 +270,10 @@ def test_reward_curves_by_hand(tmp_path):
     assert curve_table(table[table["trained_on"] == "real"])[2].shape == (2, 2)
     assert first_step(steps, np.array([-50.0, -14.0]), -20) == "100"
     assert first_step(steps, np.array([-50.0, -24.0]), -20) == ""
-    assert summary_rows(table, -20)[1] == (
-        "QL, fixed",
-        "additive",
-        "2",
-        "3",
-        "100",
-        "-14.0",
-        "-14.0",
-    )
-    assert (
-        num_agents(pd.concat([table, table.assign(agents=10)])) == 5 + 50
-    )  # single agents, and means of ten each
+    row = ("QL, fixed", "additive", "2", "3", "100", "-14.0", "-14.0")
+    assert summary_rows(table, -20)[1] == row
+    means_of_ten = table.assign(agents=10)
+    assert num_agents(pd.concat([table, means_of_ten])) == 5 + 50
     table.to_csv(tmp_path / "c.csv", index=False)
     lines = drawn(tmp_path, "reward-curves", tmp_path / "c.csv")
     assert lines[lines["reward"] == "real"]["mean"].tolist() == [-50, -45]

@@ -613,62 +613,45 @@ def test_a_claim_that_is_measured_lacks_nothing(checkout, monkeypatch):
     assert possible(jobs, asked) == jobs != []  # other machines may have one
 
 
-def test_a_failed_run_is_named_and_the_others_go_on(checkout, capsys):
-    def run(words, program):
-        if "--seed" in words and words[words.index("--seed") + 1] == "100":
-            print("error: no such luck")
-            return 2
-        return main(words, program)
-
-    with pytest.raises(UserError, match=r"1 of 2 runs failed; .* table, seed 100: no such luck"):
-        again(checkout, "table", run=run)
-    assert [
-        row["seed"]
-        for row in store.read_runs(checkout, load_claims(checkout / MANIFEST).claims["table"])
-    ] == ["101"]
+def refuses(words, program):
+    if "--seed" in words and words[words.index("--seed") + 1] == "100":
+        print("error: no such luck")
+        return 2
+    return main(words, program)
 
 
-def test_a_run_that_ends_with_a_traceback_is_named_and_the_others_go_on(checkout):
-    def run(words, program):
-        if "--seed" in words and words[words.index("--seed") + 1] == "100":
-            raise ZeroDivisionError("no such luck")
-        return main(words, program)
-
-    with pytest.raises(
-        UserError, match=r"1 of 2 runs failed; .* table, seed 100: ZeroDivisionError: no such luck"
-    ) as refused:
-        again(checkout, "table", run=run)
-    assert (
-        "Traceback (most recent call last)"
-        in Path(str(refused.value).rpartition("; its traceback is in ")[2]).read_text()
-    )
-    assert [
-        row["seed"]
-        for row in store.read_runs(checkout, load_claims(checkout / MANIFEST).claims["table"])
-    ] == ["101"]
+def raises(words, program):
+    if "--seed" in words and words[words.index("--seed") + 1] == "100":
+        raise ZeroDivisionError("no such luck")
+    return main(words, program)
 
 
-def test_results_that_cannot_be_read_are_a_failed_run_and_the_others_go_on(checkout):
-    def run(words, program):
-        code = main(words, program)
-        if words[0] == "eval":
-            for path in Path(words[1]).rglob("evaluation.json"):
-                if "seed_100" in str(path):
-                    path.write_text('{"sampled": ')
-        return code
+def writes_half_a_report(words, program):
+    code = main(words, program)
+    if words[0] == "eval":
+        for path in Path(words[1]).rglob("evaluation.json"):
+            if "seed_100" in str(path):
+                path.write_text('{"sampled": ')
+    return code
 
-    with pytest.raises(
-        UserError, match=r"1 of 2 runs failed; .* report, seed 100: JSONDecodeError"
-    ) as refused:
-        again(checkout, "report", run=run)
-    assert (
-        "Traceback (most recent call last)"
-        in Path(str(refused.value).rpartition("; its traceback is in ")[2]).read_text()
-    )
-    assert [
-        row["seed"]
-        for row in store.read_runs(checkout, load_claims(checkout / MANIFEST).claims["report"])
-    ] == ["101"]
+
+@pytest.mark.parametrize(
+    ("run", "claim", "reason"),
+    [
+        (refuses, "table", "no such luck"),
+        (raises, "table", "ZeroDivisionError: no such luck"),
+        (writes_half_a_report, "report", "JSONDecodeError"),
+    ],
+)
+def test_a_failed_run_is_named_and_the_others_go_on(checkout, run, claim, reason):
+    failed = f"1 of 2 runs failed; .* {claim}, seed 100: {reason}"
+    with pytest.raises(UserError, match=failed) as refused:
+        again(checkout, claim, run=run)
+    if run is not refuses:
+        log = Path(str(refused.value).rpartition("; its traceback is in ")[2])
+        assert "Traceback (most recent call last)" in log.read_text()
+    rows = store.read_runs(checkout, load_claims(checkout / MANIFEST).claims[claim])
+    assert [row["seed"] for row in rows] == ["101"]
 
 
 @pytest.mark.parametrize(
