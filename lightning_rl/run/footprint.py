@@ -15,11 +15,10 @@ from lightning_rl.methods.registry import implementation
 
 _NUMBER = 4  # bytes
 _COPIES = 4  # of a weight: itself, its gradient, two moments
-_INDEX = (
-    8 * 4
-    # bytes: a whole number, for up to four times the updates where an epoch has more steps than
-    # asked for
-)
+_INDEX = 8 * 4
+"""Bytes: a whole number, for up to four times the updates where an epoch has more steps than asked
+for.
+"""
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 

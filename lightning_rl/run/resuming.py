@@ -50,11 +50,9 @@ def begun_again(options: RunOptions) -> RunOptions:
     first start had, if any.
     """
     start = first_start(options.run_dir).get("reload")
-    return (
-        dataclasses.replace(options, reload=checkpoint_at(Path(start)))
-        if isinstance(start, str)
-        else options
-    )
+    if not isinstance(start, str):
+        return options
+    return dataclasses.replace(options, reload=checkpoint_at(Path(start)))
 
 
 def _may_resume(options: RunOptions, last: Path, config: MethodConfig) -> bool:
@@ -79,12 +77,14 @@ def _may_resume(options: RunOptions, last: Path, config: MethodConfig) -> bool:
             f"seed_{before['seed']}, or start anew from its weights with --reload"
         )
     now = dataclasses.asdict(config)
-    if (key := changed_key(before["config"], now)) is not None:
+    key = changed_key(before["config"], now)
+    if key is not None:
         raise UserError(
             f"--resume: {key} is {now[key]!r} now but {before['config'].get(key)!r} in '{last}'; "
             "use the same settings, or another --exp_name for a new run"
         )
-    if (done := checkpoint.get("epoch", -1) + 1) > config.epoch_budget:
+    done = checkpoint.get("epoch", -1) + 1
+    if done > config.epoch_budget:
         raise UserError(
             f"--resume: '{last}' has done {done} epochs, more than the {config.epoch_budget} that "
             "are asked for; "
@@ -128,10 +128,8 @@ def _refuse_to_begin_again(options: RunOptions, config: MethodConfig) -> None:
 def _refuse_less(config: MethodConfig, checkpoint: dict[str, Any], last: Path) -> None:
     """UserError for a new budget of fewer steps or episodes than are done."""
     for key, counter in _COUNTED.items():
-        asked, before = (
-            getattr(config, key, None),
-            checkpoint["hyper_parameters"]["config"].get(key),
-        )
+        asked = getattr(config, key, None)
+        before = checkpoint["hyper_parameters"]["config"].get(key)
         done = _count(checkpoint["state_dict"], counter)
         if asked not in (None, before) and asked < done:
             raise UserError(
