@@ -18,7 +18,8 @@ import numpy as np
 
 from lightning_rl.core.console import Advance
 from lightning_rl.core.types import Array, Request
-from lightning_rl.functional.statistics import rank_correlation, sampling_floor
+from lightning_rl.functional.ranks import rank_correlation
+from lightning_rl.functional.statistics import sampling_floor
 from lightning_rl.methods.base import Method
 from lightning_rl.nets.command import Calibration
 from lightning_rl.rollouts.collected import warm_up_requests

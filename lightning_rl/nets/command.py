@@ -11,13 +11,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lightning_rl.core.types import Array, FloatArray
+from lightning_rl.core.types import Array
 from lightning_rl.functional.distributions import Distribution
 from lightning_rl.nets.layers import LayeredNet, Pullback, by_hand, orthogonal_linear, relu_mlp
 from lightning_rl.nets.policies import Policy
@@ -188,36 +187,6 @@ class CommandPolicy(Policy):
                 output, self.net(obs, self.usual_command(command)), guidance
             )
         return self.distribution_class(output).sample(noise)
-
-
-class NoisyCommandPolicy(CommandPolicy):
-    """Takes a command of one number and adds normal noise to it at every step, none in greedy
-    episodes.
-
-    command_noise: standard deviation of that noise, and the limits of the noisy command.
-    """
-
-    command_noise: Tensor
-
-    def __init__(self, *parts: Any):
-        super().__init__(*parts)
-        self.register_buffer("command_noise", torch.zeros(3))
-        self.noise_size = self.action_size + 1
-
-    def draw_noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        action = super().draw_noise(rng, (*shape[:-1], self.action_size))
-        return np.concatenate(
-            [action, rng.standard_normal((*shape[:-1], 1), dtype=np.float32)], axis=-1
-        )
-
-    def act(
-        self, obs: Tensor, command: Tensor | None, noise: Tensor, guidance: Tensor | None = None
-    ) -> Tensor:
-        assert command is not None
-        sd, low, high = self.command_noise.tolist()
-        if sd:
-            command = (command + sd * noise[..., -1:]).clamp(low, high)
-        return super().act(obs, command, noise[..., :-1], guidance)
 
 
 class Calibration(nn.Module):

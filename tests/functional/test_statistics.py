@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr, trim_mean
 
+from lightning_rl.functional.ranks import rank_correlation
 from lightning_rl.functional.statistics import (
     interquartile_mean,
-    rank_correlation,
     sampling_floor,
     summarise,
 )

@@ -13,7 +13,7 @@ MUTATIONS = [
         ("weight.sum().square() / (weight.square().sum() * weight.numel())", "weight.sum().square() / weight.square().sum()"),
         ("else label.clamp(max=limit)", "else label"),
     ),
-    *area("functional/statistics.py", "functional/test_statistics.py", ("(count - 1) / 2", "0")),
+    *area("functional/ranks.py", "functional/test_statistics.py", ("(count - 1) / 2", "0")),
     *area(
         "functional/critic.py", "methods/upside_down/test_critic.py methods/upside_down/test_updates_of_rcp.py",
         ("return action_values(output, action)[0] - output[:, 0]", "return action_values(output, action)[0]"),

@@ -8,8 +8,11 @@ MUTATIONS = [
         ('of_episodes = self.target_labels in ("best", "episode")', "of_episodes = True"),
         ("'episode' if decreases else 'buffer'", "'buffer'"),
         ("if not self.standardise and self.command_limit <", "if False and self.command_limit <"),
-        ("own += [] if _is_ours(part) else [part]", "own += []"),
-        ("if not any(getattr(self, choice) == value for", "if not all(getattr(self, choice) == value for"),
+    ),
+    *area(
+        "core/parts.py", "methods/upside_down/test_mixes.py",
+        ("if not _is_ours(part):\n                own", "if False:\n                own"),
+        ("if not any(getattr(cfg, choice) == value for", "if not all(getattr(cfg, choice) == value for"),
     ),
     *area(
         "methods/upside_down/commands.py", "methods/upside_down/test_commands.py",

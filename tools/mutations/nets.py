@@ -4,7 +4,7 @@ from mutations.mutation import area
 
 MUTATIONS = [
     *area(
-        "nets/command.py", "methods/upside_down/test_rcp.py::test_the_earlier_rcp_r_asks_for_the_best_return_of_the_newest_twenty_episodes "
+        "nets/noisy_command.py", "methods/upside_down/test_rcp.py::test_the_earlier_rcp_r_asks_for_the_best_return_of_the_newest_twenty_episodes "
         "methods/upside_down/test_rcp.py::test_the_earlier_rcp_a_asks_for_the_highest_advantage_of_a_minibatch_with_the_sd_of_that_one "
         "methods/upside_down/test_rcp.py::test_a_command_can_be_drawn_anew_at_every_step",
         ("(command + sd * noise[..., -1:])", "(command + sd * noise[..., :1])"),

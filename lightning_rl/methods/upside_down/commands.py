@@ -9,10 +9,10 @@ import torch
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
+from lightning_rl.core.parts import Kind, Part
 from lightning_rl.core.schema import Share
 from lightning_rl.core.types import FloatArray
 from lightning_rl.functional.upside_down import at_most
-from lightning_rl.methods.upside_down.parts import Kind, Part
 from lightning_rl.rollouts.episode_buffer import EpisodeBuffer, FlatEpisodes
 
 if TYPE_CHECKING:

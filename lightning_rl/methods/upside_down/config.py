@@ -12,13 +12,12 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 from pydantic.dataclasses import dataclass as config_dataclass
 
-from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import EPISODES, STEPS
+from lightning_rl.core.parts import keys_of_other_parts, with_keys, with_own_parts
 from lightning_rl.core.schema import STRICT, Batch, Episodes, MethodConfig, Share, Sizes
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.methods.upside_down.commands import COMMANDS
 from lightning_rl.methods.upside_down.critic import Critic
-from lightning_rl.methods.upside_down.parts import Part
 from lightning_rl.methods.upside_down.targets import TARGETS
 from lightning_rl.methods.upside_down.weightings import WEIGHTINGS
 
@@ -89,19 +88,13 @@ class UpsideDownConfig(MethodConfig):
         """The class with the keys of the chosen parts of a user's as well; UserError for a part
         that nobody has registered.
         """
-        layers, own = list(layers), list[type[Part]]()
-        for kind in KINDS:
-            given = [(where, values[kind.key]) for where, values in layers if kind.key in values]
-            if given:
-                where, name = given[-1]
-                part = kind.find(name, where)
-                own += [] if _is_ours(part) else [part]
-        return with_keys(cls, *own) if own else cls
+        return with_own_parts(cls, KINDS, layers)
 
     @property
     def has_critic(self) -> bool:
         """Whether a part reads what a critic says."""
-        return any(part.needs_critic for part in self._chosen())
+        chosen = (kind.find(getattr(self, kind.key), "config") for kind in KINDS)
+        return any(Critic in part.requires for part in chosen)
 
     @property
     def targets_episode_returns(self) -> bool:
@@ -115,9 +108,6 @@ class UpsideDownConfig(MethodConfig):
     def commands_in_deviations(self) -> bool:
         """Whether a command counts in standard deviations of those that were fulfilled."""
         return self.standardise and COMMANDS.classes[self.command].in_deviations
-
-    def _chosen(self) -> list[type[Part]]:
-        return [kind.find(getattr(self, kind.key), "config") for kind in KINDS]
 
     def stored_steps(self, spec: EnvSpec) -> dict[str, int]:
         longest = min(spec.horizon, _LONG_EPISODE)
@@ -203,10 +193,7 @@ class UpsideDownConfig(MethodConfig):
         return {"critic": f"{reason}; {remedy}"}
 
     def ignored_keys(self) -> dict[str, str]:
-        ignored_keys = {}
-        for key, readers in readers_of_keys().items():
-            if not any(getattr(self, choice) == value for choice, value in readers):
-                ignored_keys[key] = f"nothing reads it; set {_in_words(readers)} as well"
+        ignored_keys = keys_of_other_parts(self, KINDS, SWITCHES)
         if self.critic_hidden is None:
             ignored_keys.pop("critic_hidden", None)
         if self.standardise:
@@ -219,61 +206,6 @@ class UpsideDownConfig(MethodConfig):
                 "or command_rule=decrease as well"
             )
         return ignored_keys
-
-
-def readers_of_keys() -> dict[str, list[tuple[str, Any]]]:
-    """Of each key that not every run reads: the values of other keys with which it is read."""
-    readers: dict[str, list[tuple[str, Any]]] = {}
-    for choice, keys in SWITCHES.items():
-        for key in keys:
-            readers.setdefault(key, []).append(choice)
-    for kind in KINDS:
-        for name, part in kind.classes.items():
-            critic = (*Critic.key_types(), "critic_hidden") if part.needs_critic else ()
-            for key in {*part.key_types(), *critic}:
-                readers.setdefault(key, []).append((kind.key, name))
-    return readers
-
-
-def _in_words(readers: Sequence[tuple[str, Any]]) -> str:
-    """E.g. ``command=return|advantage or target=tilted``."""
-    names: dict[str, list[str]] = {}
-    for key, value in readers:
-        names.setdefault(key, []).append(str(value))
-    return " or ".join(f"{key}={'|'.join(values)}" for key, values in names.items())
-
-
-def _is_ours(part: type[Part]) -> bool:
-    return part.__module__.startswith("lightning_rl.")
-
-
-_CLASSES: dict[tuple[type, ...], type[UpsideDownConfig]] = {}
-
-
-def with_keys(base: type[UpsideDownConfig], *parts: type[Part]) -> type[UpsideDownConfig]:
-    """A config class that has the keys of these parts, too, of equal arguments the same one;
-    UserError for a key of a user's that has no default.
-    """
-    if (base, *parts) in _CLASSES:
-        return _CLASSES[base, *parts]
-    known, types, defaults = {field.name for field in dataclasses.fields(base)}, {}, {}
-    for part in parts:
-        for field in dataclasses.fields(part):
-            if field.name in known:
-                continue
-            types[field.name] = part.key_types()[field.name]
-            if field.default is not dataclasses.MISSING:
-                defaults[field.name] = field.default
-            elif not _is_ours(part):
-                raise UserError(
-                    f"key '{field.name}' of {part.__name__} has no default; give one: "
-                    f"{field.name}: float = 1.0"
-                )
-    content = {"__annotations__": types, "__module__": __name__, "__doc__": base.__doc__}
-    cls: Any = type(base.__name__, (base,), content | defaults)
-    make: Any = config_dataclass(frozen=True, config=STRICT, kw_only=True)
-    _CLASSES[base, *parts] = make(cls)
-    return _CLASSES[base, *parts]
 
 
 CONFIG = with_keys(UpsideDownConfig, Critic, *(p for kind in KINDS for p in kind.classes.values()))

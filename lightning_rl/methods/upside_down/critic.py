@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor, nn
 
-from lightning_rl.core.schema import Share
+from lightning_rl.core.parts import Part, part_of
+from lightning_rl.core.schema import Share, Sizes
 from lightning_rl.functional.critic import (
     explained_variance,
     feature_size,
@@ -22,7 +23,6 @@ from lightning_rl.functional.critic import (
 from lightning_rl.functional.returns import lambda_returns
 from lightning_rl.functional.upside_down import at_most
 from lightning_rl.methods.upside_down.commands import Command, register_command
-from lightning_rl.methods.upside_down.parts import Part
 from lightning_rl.methods.upside_down.weightings import ExponentialWeighting, register_weighting
 from lightning_rl.nets.layers import evaluating, loss_of
 from lightning_rl.rollouts.episode_buffer import FlatEpisodes
@@ -68,13 +68,14 @@ class Critic(Part):
     critic_learning_rate: PositiveFloat
     critic_max_grad_norm: PositiveFloat
     value_scale: PositiveFloat
+    critic_hidden: Sizes | None
     has_q: ClassVar[bool] = False
 
     @staticmethod
     def of(cfg: UpsideDownConfig) -> Critic:
         """The critic of a config."""
         cls = CriticWithQ if cfg.weights == "fitted_advantage" else Critic
-        return cls(**{key: getattr(cfg, key) for key in cls.key_types()})
+        return part_of(cls, cfg)
 
     def output_size(self, spec: EnvSpec) -> int:
         """How many numbers the network gives."""
@@ -137,7 +138,7 @@ class Advantage(Command):
     """An advantage over a critic's value (RCP-A)."""
 
     names = ("advantage",)
-    needs_critic = True
+    requires = (Critic,)
     in_deviations = True
     gae_lambda: Share
     label_max: float | None
@@ -159,7 +160,7 @@ class Advantage(Command):
 class ByAdvantage(ExponentialWeighting):
     """The label is the sampled advantage, as in the paper's RCP-A."""
 
-    needs_critic = True
+    requires = (Critic,)
     gae_lambda: Share
 
     def label(self, episodes: FlatEpisodes) -> Tensor:
@@ -171,7 +172,7 @@ class ByAdvantage(ExponentialWeighting):
 class ByFittedAdvantage(ExponentialWeighting):
     """The label is Q(s, a) - V(s) of the critic, without the noise of single samples."""
 
-    needs_critic = True
+    requires = (Critic,)
 
     def label(self, episodes: FlatEpisodes) -> Tensor:
         assert isinstance(episodes, JudgedEpisodes)

@@ -28,7 +28,7 @@ from lightning_rl.core.adam import Adam
 from lightning_rl.core.seeding import seeded_torch
 from lightning_rl.core.types import Episode
 from lightning_rl.functional.distributions import distribution_for
-from lightning_rl.functional.statistics import rank_correlation
+from lightning_rl.functional.ranks import rank_correlation
 from lightning_rl.functional.upside_down import EPSILON, effective_sample_share, standardise
 from lightning_rl.methods.base import Method
 from lightning_rl.methods.registry import register_method
@@ -43,10 +43,10 @@ from lightning_rl.nets.command import (
     CommandPolicy,
     GatedLayersNet,
     GatedNet,
-    NoisyCommandPolicy,
     ScaledCommand,
 )
 from lightning_rl.nets.layers import MovingAverage, evaluating, note_changes, relu_mlp
+from lightning_rl.nets.noisy_command import NoisyCommandPolicy
 from lightning_rl.rollouts.episode_buffer import FlatEpisodes
 from lightning_rl.rollouts.player import CommandRule
 

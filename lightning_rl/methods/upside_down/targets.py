@@ -9,10 +9,10 @@ import torch
 from pydantic import PositiveFloat
 from torch import Tensor, nn
 
+from lightning_rl.core.parts import Kind, Part
 from lightning_rl.core.schema import Share
 from lightning_rl.functional.upside_down import exponential_weights, quantiles, standardise
 from lightning_rl.methods.upside_down.commands import Command
-from lightning_rl.methods.upside_down.parts import Kind, Part
 from lightning_rl.rollouts.episode_buffer import EpisodeBuffer
 
 if TYPE_CHECKING:

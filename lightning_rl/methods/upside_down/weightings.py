@@ -5,9 +5,9 @@ from __future__ import annotations
 from pydantic import PositiveFloat
 from torch import Tensor
 
+from lightning_rl.core.parts import Kind, Part
 from lightning_rl.core.schema import Share
 from lightning_rl.functional.upside_down import at_most, exponential_weights, standardise
-from lightning_rl.methods.upside_down.parts import Kind, Part
 from lightning_rl.rollouts.episode_buffer import FlatEpisodes
 
 
