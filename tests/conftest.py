@@ -12,7 +12,7 @@ import torch
 TESTS = Path(__file__).parent
 sys.path[:0] = [str(TESTS), str(TESTS.parent / "tools"), str(TESTS.parent)]
 
-from helpers import toy_games
+from helpers.toys import toy_games
 
 from lightning_rl.evolution.cluster import join_cluster
 

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from helpers import ROOT, run_cli, run_dir
+from helpers import ROOT
+from helpers.runs import run_cli, run_dir
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.envs.proxies import proxy_path, read_proxy

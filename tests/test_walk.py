@@ -12,7 +12,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from helpers import ROOT, run_cli
+from helpers import ROOT
+from helpers.runs import run_cli
 
 import lightning_rl
 from lightning_rl.methods.registry import IMPLEMENTATIONS

@@ -52,7 +52,7 @@ from lightning_rl.run.train import RunLogger
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from helpers import tiny_flags
+from helpers.budgets import tiny_flags
 
 KINDS = ("kill", "torn", "crash", "full", "error")
 SEED = 0

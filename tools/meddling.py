@@ -39,7 +39,7 @@ from lightning_rl.run import state
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from helpers import tiny_flags
+from helpers.budgets import tiny_flags
 
 SEED = 0
 COMMANDS = 6

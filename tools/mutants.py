@@ -108,10 +108,8 @@ def _run_tests(tests: Sequence[str], mutation: Mutation | None) -> int:
     for name, module in list(sys.modules.items()):  # where this runs inside of the test suite
         file = Path(getattr(module, "__file__", None) or "/")
         ours = file.is_relative_to(PACKAGE) or file.is_relative_to(EXPERIMENTS)
-        if ours or name.startswith("tests."):
+        if ours or name.startswith(("tests.", "helpers.")):
             del sys.modules[name]
-    for name in [path.stem for path in TESTS.glob("*.py")]:
-        sys.modules.pop(name, None)
     if mutation is not None:
         sys.meta_path.insert(0, _OneSnippet(mutation))
     os.chdir(ROOT)
@@ -265,8 +263,9 @@ class Memory:
         asked = [TESTS / test.partition("::")[0] for test in tests]
         imported: set[str] = set()
         for file in asked:
-            imported.update(re.findall(r"^from (\w+) import", file.read_text(), re.MULTILINE))
-        helpers = [TESTS / f"{name}.py" for name in sorted(imported)]
+            text = file.read_text()
+            imported.update(re.findall(r"^from helpers\.(\w+) import", text, re.MULTILINE))
+        helpers = [TESTS / "helpers" / f"{name}.py" for name in sorted(imported)]
         read = [*sources, *asked, *(file for file in helpers if file.exists())]
         words = [*tests, *(() if mutation is None else mutation[:3])]
         parts = [*(file.read_bytes() for file in read), *(word.encode() for word in words)]

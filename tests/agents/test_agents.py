@@ -6,7 +6,7 @@ import tempfile
 
 import pytest
 import torch
-from member_helpers import AGENTS, HORIZON, env_for, train
+from helpers.members import AGENTS, HORIZON, env_for, train
 
 from lightning_rl.agents.testing import evaluate_agents
 from lightning_rl.envs.batch import FuncBatch

@@ -2,15 +2,15 @@
 best policy.
 
 A bootstrap over the end, none at the time limit, another discount, a target network that stands
-still or a reward of the wrong step each move a value by more than the tolerance; ``chain_helpers``
-works the values out.
+still or a reward of the wrong step each move a value by more than the tolerance;
+``helpers/chain.py`` works the values out.
 """
 
 import pytest
 import torch
-from chain_helpers import BEST, EYE, GAMMA, HORIZON, Chain, ContinuousChain, Q, V
-from member_helpers import agent_of, ddqn_of, epsilon, off_policy, ppo_of, table_of
-from model_based_helpers import config
+from helpers.chain import BEST, EYE, GAMMA, HORIZON, Chain, ContinuousChain, Q, V
+from helpers.members import agent_of, ddqn_of, epsilon, off_policy, ppo_of, table_of
+from helpers.model_based import config
 
 from lightning_rl.agents.model_based import ModelBasedDQN
 from lightning_rl.agents.training import MemberTraining

@@ -11,8 +11,8 @@ from collections import Counter
 
 import pytest
 import torch
-from member_helpers import AGENTS, env_for, train
-from model_based_helpers import KINDS, config
+from helpers.members import AGENTS, env_for, train
+from helpers.model_based import KINDS, config
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 

@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 import torch
-from member_helpers import ddqn_of, table_of
+from helpers.members import ddqn_of, table_of
 
 from lightning_rl.agents.judged_training import JudgedTraining, mean_test_return
 from lightning_rl.agents.training import MemberTraining, plateaued, solved

@@ -6,7 +6,7 @@ import copy
 
 import pytest
 import torch
-from model_based_helpers import KINDS, config
+from helpers.model_based import KINDS, config
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from lightning_rl.agents import graphs

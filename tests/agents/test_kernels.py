@@ -4,7 +4,7 @@ import sys
 
 import pytest
 import torch
-from member_helpers import ddqn_of, train
+from helpers.members import ddqn_of, train
 
 from lightning_rl.agents.variation import Variation
 from lightning_rl.core.errors import UserError

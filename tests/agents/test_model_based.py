@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from chain_helpers import Chain
-from helpers import resident_bytes
-from model_based_helpers import KINDS, config
+from helpers.chain import Chain
+from helpers.model_based import KINDS, config
+from helpers.runs import resident_bytes
 
 from lightning_rl.agents.experience import UpdateBatch
 from lightning_rl.agents.model_based import ModelBasedDQN

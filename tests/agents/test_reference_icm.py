@@ -5,8 +5,8 @@ reaches the agents.
 import pytest
 import torch
 import torch.nn.functional as F
-from member_helpers import Task, config, off_policy, ppo_of, table_of
-from reference_helpers import (
+from helpers.members import Task, config, off_policy, ppo_of, table_of
+from helpers.reference_updates import (
     close,
     close_to_adam,
     count,

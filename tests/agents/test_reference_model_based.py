@@ -8,9 +8,9 @@ has it written out.
 import pytest
 import torch
 import torch.nn.functional as F
-from chain_helpers import Chain
-from model_based_helpers import config
-from reference_helpers import Given, close, close_to_adam, count, descend, leaf, perceptron
+from helpers.chain import Chain
+from helpers.model_based import config
+from helpers.reference_updates import Given, close, close_to_adam, count, descend, leaf, perceptron
 
 from lightning_rl.agents.model_based import ModelBasedDQN
 from lightning_rl.nets.world_models import RealSteps

@@ -4,8 +4,8 @@ import math
 
 import pytest
 import torch
-from member_helpers import ppo_of
-from reference_helpers import Given, close, close_to_adam, count, leaf, perceptron
+from helpers.members import ppo_of
+from helpers.reference_updates import Given, close, close_to_adam, count, leaf, perceptron
 
 from lightning_rl.agents.base import Transition
 from lightning_rl.agents.variation import Variation

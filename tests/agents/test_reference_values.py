@@ -5,8 +5,8 @@ member by member.
 import pytest
 import torch
 import torch.nn.functional as F
-from member_helpers import Task, agent_of, config, ddqn_of, off_policy, table_of
-from reference_helpers import (
+from helpers.members import Task, agent_of, config, ddqn_of, off_policy, table_of
+from helpers.reference_updates import (
     Given,
     close,
     close_to_adam,

@@ -1,7 +1,7 @@
 import pytest
 import torch
-from helpers import resident_bytes
-from member_helpers import ddqn_of
+from helpers.members import ddqn_of
+from helpers.runs import resident_bytes
 
 from lightning_rl.agents.base import Transition
 from lightning_rl.agents.replay import MemberReplay

@@ -3,7 +3,7 @@ import re
 
 import pytest
 import torch
-from member_helpers import HORIZON, Match, Task, config, ddqn_of, epsilon, table_of, train, varied
+from helpers.members import HORIZON, Match, Task, config, ddqn_of, epsilon, table_of, train, varied
 
 from lightning_rl.agents.judged_training import JudgedTraining, mean_test_return
 from lightning_rl.agents.tabular import QLearning

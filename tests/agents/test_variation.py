@@ -4,7 +4,7 @@ import itertools
 import random
 
 import pytest
-from member_helpers import varied
+from helpers.members import varied
 
 from lightning_rl.agents.variation import Variation, cheapest_runs
 

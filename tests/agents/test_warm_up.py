@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from model_based_helpers import config
+from helpers.model_based import config
 
 from lightning_rl.agents.model_based import ModelBasedDQN
 from lightning_rl.envs.panflute import PanFlute

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from helpers import run_dir, train_cli
+from helpers.runs import run_dir, train_cli
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 import torch
-from helpers import refused, run_cli
+from helpers.runs import refused, run_cli
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.methods.registry import IMPLEMENTATIONS

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 import torch
-from helpers import refused, run_cli, run_dir
+from helpers.runs import refused, run_cli, run_dir
 
 from lightning_rl.cli import main
 from lightning_rl.run.state import checkpoint_at

@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from helpers import ROOT, tiny_flags
+from helpers import ROOT
+from helpers.budgets import tiny_flags
 
 import lightning_rl
 from lightning_rl.cli.flags import COMMANDS

@@ -5,7 +5,7 @@ code 2, nothing written.
 import shlex
 
 import pytest
-from helpers import refused
+from helpers.runs import refused
 
 from lightning_rl.cli import main
 from lightning_rl.cli.commands import with_flags

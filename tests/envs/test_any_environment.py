@@ -10,9 +10,10 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
-from chain_helpers import Chain, ContinuousChain
 from gymnasium import spaces
-from helpers import ROOT, last, run_cli, run_dir
+from helpers import ROOT
+from helpers.chain import Chain, ContinuousChain
+from helpers.runs import last, run_cli, run_dir
 
 import lightning_rl
 from lightning_rl.cli import main

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.envs.classic_control import PendulumEnv
-from helpers import same_episodes
-from member_helpers import table_of
+from helpers.members import table_of
+from helpers.toys import same_episodes
 
 from experiments.protocols.recording import RecordedBatch
 from lightning_rl.agents.testing import evaluate_agents

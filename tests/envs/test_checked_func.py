@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from helpers import run_cli
+from helpers.runs import run_cli
 
 from lightning_rl import ModelBased
 from lightning_rl.core.gamenames import GAMES, Game

@@ -8,7 +8,7 @@ import warnings
 import gymnasium
 import pytest
 import torch
-from helpers import run_cli
+from helpers.runs import run_cli
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.envs.spec import env_spec

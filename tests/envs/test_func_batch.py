@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from chain_helpers import Chain, ContinuousChain
+from helpers.chain import Chain, ContinuousChain
 
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.pooled_batch import PooledBatch

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from helpers import run_dir
+from helpers.runs import run_dir
 
 from experiments.protocols import grid_rewards, recording, transitions
 from experiments.protocols.generations import draw, print_runs

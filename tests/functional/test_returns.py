@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from helpers import make_episode
+from helpers.toys import make_episode
 
 from lightning_rl.functional.returns import lambda_returns, reverse_scan
 

@@ -10,7 +10,7 @@ import shutil
 import pytest
 import torch
 import yaml
-from helpers import refused, run_cli, run_dir, train_cli
+from helpers.runs import refused, run_cli, run_dir, train_cli
 
 from lightning_rl.cli import main
 from lightning_rl.envs.proxies import proxy_path

@@ -5,7 +5,7 @@ and nothing waits for it.
 import os
 
 import pytest
-from helpers import cli, run_cli
+from helpers.runs import cli, run_cli
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch.utils.tensorboard import SummaryWriter
 

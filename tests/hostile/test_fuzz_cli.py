@@ -12,7 +12,9 @@ import shutil
 import signal
 
 import pytest
-from helpers import fitting, make_episode, run_dir, train_cli
+from helpers.budgets import fitting
+from helpers.runs import run_dir, train_cli
+from helpers.toys import make_episode
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 

@@ -14,7 +14,7 @@ import signal
 import pytest
 import torch
 import yaml
-from helpers import last, run_cli, run_dir, train_cli
+from helpers.runs import last, run_cli, run_dir, train_cli
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils.tensorboard import SummaryWriter

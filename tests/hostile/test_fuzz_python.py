@@ -16,7 +16,8 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
-from helpers import make_episode, tiny_settings
+from helpers.budgets import tiny_settings
+from helpers.toys import make_episode
 from hostile.test_fuzz_cli import TEXTS, contents, time_limit
 from hypothesis import event, given
 from hypothesis import strategies as st

@@ -13,7 +13,8 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 import pytest
-from helpers import run_cli, toy_policy
+from helpers.runs import run_cli
+from helpers.toys import toy_policy
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES, Game

@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from helpers import ROOT, tiny_flags
+from helpers import ROOT
+from helpers.budgets import tiny_flags
 
 RECORDER = """
 import atexit, sys

@@ -5,7 +5,7 @@ program is not hidden.
 import errno
 
 import pytest
-from helpers import refused, run_cli
+from helpers.runs import refused, run_cli
 
 from lightning_rl.cli import main
 

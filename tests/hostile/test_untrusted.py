@@ -13,7 +13,8 @@ import warnings
 import pytest
 import torch
 import yaml
-from helpers import ROOT, run_cli, train_cli
+from helpers import ROOT
+from helpers.runs import run_cli, train_cli
 
 import lightning_rl as lrl
 from lightning_rl.cli import main

@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
-from chromium import Chromium, needs_chromium
+from helpers.chromium import Chromium, needs_chromium
 
 import lightning_rl
 from lightning_rl.cli import main

@@ -9,7 +9,8 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import torch
-from helpers import CommandTask, cli, refused, run_cli, run_dir
+from helpers.runs import cli, refused, run_cli, run_dir
+from helpers.toys import CommandTask
 
 import lightning_rl
 from lightning_rl.core.errors import UserError

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.spaces import Box, Discrete
-from helpers import cli, run_cli, run_dir, tiny_settings
+from helpers.budgets import tiny_settings
+from helpers.runs import cli, run_cli, run_dir
 from torch import nn
 
 import lightning_rl

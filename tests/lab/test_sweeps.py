@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from helpers import cli, run_cli, run_dir
+from helpers.runs import cli, run_cli, run_dir
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.lab.evaluate import parse_sweep

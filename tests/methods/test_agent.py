@@ -1,7 +1,7 @@
 import pytest
 import torch
-from helpers import last, run_cli, run_dir
-from member_helpers import assert_same_runs, check_a_seed_of_many, compare, flat, ppo_of
+from helpers.members import assert_same_runs, check_a_seed_of_many, compare, flat, ppo_of
+from helpers.runs import last, run_cli, run_dir
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from lightning_rl.cli import main

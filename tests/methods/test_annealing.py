@@ -1,5 +1,6 @@
 import pytest
-from helpers import last, run_cli, tiny_settings
+from helpers.budgets import tiny_settings
+from helpers.runs import last, run_cli
 from pytorch_lightning import Callback
 
 from lightning_rl.run.options import RunOptions

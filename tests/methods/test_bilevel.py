@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 import torch
-from helpers import last, run_cli, run_dir
+from helpers.runs import last, run_cli, run_dir
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import lightning_rl

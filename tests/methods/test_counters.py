@@ -2,7 +2,7 @@ import itertools
 from types import SimpleNamespace
 
 import pytest
-from helpers import last, run_cli, run_dir
+from helpers.runs import last, run_cli, run_dir
 
 from lightning_rl.lab.scalars import read_scalar
 from lightning_rl.methods import base

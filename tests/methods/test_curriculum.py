@@ -4,7 +4,7 @@ from types import SimpleNamespace as Named
 
 import pytest
 import torch
-from helpers import last, run_cli, run_dir
+from helpers.runs import last, run_cli, run_dir
 
 from lightning_rl.lab.scalars import read_scalar
 from lightning_rl.methods.curriculum import GrowingHorizon

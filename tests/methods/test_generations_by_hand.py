@@ -7,10 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from helpers import attach, tiny_settings
+from helpers.budgets import tiny_settings
+from helpers.method_updates import descend, leaves, relu_net
+from helpers.runs import attach
 from pytorch_lightning import Callback, Trainer
 from pytorch_lightning.loggers import CSVLogger
-from update_helpers import descend, leaves, relu_net
 
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.seeding import generator

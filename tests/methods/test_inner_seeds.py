@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from member_helpers import table_of
+from helpers.members import table_of
 
 from lightning_rl.agents.judged_training import JudgedTraining, mean_test_return
 from lightning_rl.agents.registry import AGENTS

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import run_cli, run_dir
+from helpers.runs import run_cli, run_dir
 
 from lightning_rl.lab.evaluate import evaluate
 from lightning_rl.lab.scalars import read_scalar

@@ -1,6 +1,6 @@
 import pytest
 import torch
-from helpers import run_cli, run_dir
+from helpers.runs import run_cli, run_dir
 
 from lightning_rl.envs.proxies import read_proxy
 from lightning_rl.envs.synthetic import SyntheticNet

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import matplotlib.pyplot as plt
 import pytest
 import torch
-from helpers import last, run_cli, run_dir
-from member_helpers import assert_same_runs, check_a_seed_of_many
+from helpers.members import assert_same_runs, check_a_seed_of_many
+from helpers.runs import last, run_cli, run_dir
 from pytorch_lightning import Callback, Trainer
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 

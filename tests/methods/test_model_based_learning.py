@@ -1,7 +1,7 @@
 """The smoke configurations: what each agent is known to reach in minutes. Slow."""
 
 import pytest
-from helpers import run_dir
+from helpers.runs import run_dir
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from lightning_rl.cli import main

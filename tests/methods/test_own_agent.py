@@ -1,7 +1,7 @@
 """An agent from outside the package is a class, the schema of its values and their defaults."""
 
 import pytest
-from member_helpers import HORIZON, Match, Task
+from helpers.members import HORIZON, Match, Task
 from pydantic.dataclasses import dataclass
 from pytorch_lightning import Trainer
 

@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 import torch
-from helpers import make_episode, same_episodes
-from policy_gradient_helpers import build, with_end
+from helpers.policy_gradient import build, with_end
+from helpers.toys import make_episode, same_episodes
 
 from lightning_rl.core.types import Episode
 from lightning_rl.methods.policy_gradient import STALE_UPDATES, PolicyGradient, step_batch

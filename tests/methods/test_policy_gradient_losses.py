@@ -5,8 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from helpers import make_episode, run_cli
-from policy_gradient_helpers import METHODS, build, same, some_batch, update, with_end
+from helpers.policy_gradient import METHODS, build, same, some_batch, update, with_end
+from helpers.runs import run_cli
+from helpers.toys import make_episode
 
 from lightning_rl.core import catalogue
 from lightning_rl.core.catalogue import entry

@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 import torch
-from helpers import last, make_episode, run_cli, run_dir
-from policy_gradient_helpers import METHODS, build, fit, same
+from helpers.policy_gradient import METHODS, build, fit, same
+from helpers.runs import last, run_cli, run_dir
+from helpers.toys import make_episode
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from lightning_rl.cli import main

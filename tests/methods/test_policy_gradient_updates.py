@@ -9,9 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from helpers import make_episode
-from policy_gradient_helpers import METHODS, build, fit, update
-from update_helpers import (
+from helpers.method_updates import (
     assert_close,
     descend,
     leaves,
@@ -19,6 +17,8 @@ from update_helpers import (
     relu_net,
     squashed_gaussian,
 )
+from helpers.policy_gradient import METHODS, build, fit, update
+from helpers.toys import make_episode
 
 from lightning_rl.core.adam import Adam
 from lightning_rl.methods.policy_gradient import step_batch

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from helpers import tiny_settings
+from helpers.budgets import tiny_settings
 
 import lightning_rl
 from lightning_rl.agents.cloning import CloneConfig, Clones

@@ -1,5 +1,5 @@
 """Methods that learn from whole episodes find the known values of the chain of
-``chain_helpers``, and its best policy.
+``helpers/chain.py``, and its best policy.
 """
 
 import dataclasses
@@ -7,9 +7,10 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from chain_helpers import BEST, EYE, GAMMA, HORIZON, Chain, V, chain_episodes
-from helpers import attach, tiny_settings
-from policy_gradient_helpers import build, fit
+from helpers.budgets import tiny_settings
+from helpers.chain import BEST, EYE, GAMMA, HORIZON, Chain, V, chain_episodes
+from helpers.policy_gradient import build, fit
+from helpers.runs import attach
 
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.gamenames import GAMES, Game

@@ -2,7 +2,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from helpers import same_episodes, toy_policy
+from helpers.toys import same_episodes, toy_policy
 
 from lightning_rl.core.errors import RolloutError
 from lightning_rl.core.gamenames import GAMES

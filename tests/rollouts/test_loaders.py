@@ -11,7 +11,8 @@ import weakref
 
 import pytest
 import torch
-from helpers import same_episodes, tiny_settings, toy_policy
+from helpers.budgets import tiny_settings
+from helpers.toys import same_episodes, toy_policy
 
 import lightning_rl
 from lightning_rl.core.errors import RolloutError, UserError

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from helpers import make_episode
+from helpers.toys import make_episode
 
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.rollouts.episode_buffer import EpisodeBuffer, flatten

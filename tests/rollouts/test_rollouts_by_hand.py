@@ -8,7 +8,7 @@ import types
 import numpy as np
 import pytest
 import torch
-from helpers import make_episode
+from helpers.toys import make_episode
 
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.core.types import Request

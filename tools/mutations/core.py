@@ -8,14 +8,14 @@ MUTATIONS = [
         ("np.cumsum(self.reward[::-1], dtype=np.float64)[::-1]", "np.cumsum(self.reward, dtype=np.float64)"),
     ),
     *area(
-        "core/limits.py", "test_refusals.py::test_a_range_is_said_from_within",
+        "core/limits.py", "run/test_refusals.py::test_a_range_is_said_from_within",
         ("unit * math.ceil(low / unit", "unit * round(low / unit"),
         ("unit * math.floor(high / unit", "unit * round(high / unit"),
         ("if inner[0] <= inner[1]:", "if True:"),
     ),
-    *area("core/schema.py", "test_schema.py", ("(share - start) / (end - start)", "(share - start) / end")),
+    *area("core/schema.py", "core/test_schema.py", ("(share - start) / (end - start)", "(share - start) / end")),
     *area(
-        "core/seeding.py", "test_fresh_noise.py test_seeding.py",
+        "core/seeding.py", "core/test_fresh_noise.py core/test_seeding.py",
         ("zlib.crc32(purpose.encode()), *index]", "zlib.crc32(purpose.encode())]"),
         ("[run_seed, zlib.crc32(purpose.encode()), *index]", "[run_seed, *index]"),
         ("generator(seed, self.purpose, number) for", "generator(seed, self.purpose, 0) for"),
@@ -33,7 +33,7 @@ MUTATIONS = [
         ("if gamename in BUILT_IN:", "if gamename in ():"),
     ),
     *area(
-        "core/checks.py", "test_lightning.py",
+        "core/checks.py", "library/test_lightning.py",
         ("if trainer.precision not in method.precisions:", "if False:"),
         ("(processes := trainer.world_size) > 1", "(processes := trainer.world_size) > 2"),
         ("owner is not method", "False"),
@@ -46,16 +46,16 @@ MUTATIONS = [
         ('if others or group["weight_decay"]', 'if group["weight_decay"]'),
     ),
     *area(
-        "core/checks.py", "test_lightning.py::test_whole_methods_that_are_frozen_or_compiled_are_refused",
+        "core/checks.py", "library/test_lightning.py::test_whole_methods_that_are_frozen_or_compiled_are_refused",
         ('        if not', '        if False and not'),
         ('"_compiler_ctx", None) is not None', '"_compiler_ctx", None) == 0'),
     ),
     *area(
-        "core/checks.py", "test_lightning.py::test_the_data_of_another_method_and_bare_loaders_are_refused",
+        "core/checks.py", "library/test_lightning.py::test_the_data_of_another_method_and_bare_loaders_are_refused",
         ("if owner is not method:", "if owner is not None and owner is not method:"),
     ),
     *area(
-        "core/contents.py", "test_contents.py",
+        "core/contents.py", "core/test_contents.py",
         ("value.numel() * value.element_size() >", "value.numel() >"),
         ("exact and content.shape != example.shape", "False"),
         ("content.dim() == example.dim()", "True"),
@@ -65,7 +65,7 @@ MUTATIONS = [
         ("if not rule.optional", "if rule.optional"),
     ),
     *area(
-        "core/files.py", "test_files.py",
+        "core/files.py", "core/test_files.py",
         ("self._end -= len(instead_of.encode())", "self._end -= len(instead_of)"),
         ("if size > limit:", "if size >= limit:"),
         ("self.begun = self._end < len(content)", "self.begun = False"),
@@ -77,7 +77,7 @@ MUTATIONS = [
         ("bad = archive.testzip()", "bad = None"),
     ),
     *area(
-        "core/outputs.py", "test_outputs.py::test_a_table_is_known_by_its_whole_header",
+        "core/outputs.py", "run/test_outputs.py::test_a_table_is_known_by_its_whole_header",
         ('.rstrip(b"\\r") == header', "== header"),
         ('head(path).partition(b"\\n")[0]', "head(path)[: len(header)]"),
     ),

@@ -3,7 +3,7 @@
 from mutations.mutation import area
 
 MUTATIONS = [
-    *area("experiments/reproduce/reading.py", "test_docs.py", ("row.get(name) == value for", "row.get(name) != value for")),
+    *area("experiments/reproduce/reading.py", "docs/test_docs.py", ("row.get(name) == value for", "row.get(name) != value for")),
     *area(
         "experiments/reproduce/entries.py", "experiments/reproduce/test_entries.py",
         ("value <= limit if goal.lower else value >= limit", "value >= limit"),
@@ -49,7 +49,7 @@ MUTATIONS = [
     ),
     *area("experiments/reproduce/runs.py", "experiments/reproduce/test_claims.py::test_a_hash_of_settings_holds_no_name_of_a_seed", ('replace(str(run), "")', 'replace(str(run), str(run))')),
     *area(
-        "experiments/docs.py", "test_docs.py",
+        "experiments/docs.py", "docs/test_docs.py",
         ("int(place) - 1", "int(place)"),
         ('len(match["number"].partition(".")[2])', "2"),
     ),

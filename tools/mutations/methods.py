@@ -286,23 +286,23 @@ MUTATIONS = [
         ("        self._last_time = now\n", ""),
     ),
     *area(
-        "methods/base.py", "test_lightning.py",
+        "methods/base.py", "library/test_lightning.py",
         ('with seeded_torch(self.seed, "training", self.current_epoch)', 'if True'),
         ('self._trainer.state.fn in ("validate", "test")', "False"),
     ),
     *area(
-        "methods/stacked.py", "test_lightning.py",
+        "methods/stacked.py", "library/test_lightning.py",
         ("self.loggers[member : member + 1]", "self.loggers[:1]"),
         ("if seeds > 1 and loggers not in (0, seeds):", "if False:"),
         ("int(self.env_steps) >= limit", "False"),
     ),
     *area(
-        "methods/base.py", "test_own_optimizers.py",
+        "methods/base.py", "library/test_own_optimizers.py",
         ("isinstance(scheduler, LambdaLR)", "True"),
         ("isinstance(each, ReduceLROnPlateau)", "False"),
     ),
     *area(
-        "methods/restoring.py", "test_own_optimizers.py",
+        "methods/restoring.py", "library/test_own_optimizers.py",
         ('if name != "initial_lr"', 'if name != "lr"'),
         ("isinstance(scheduler, LambdaLR)", "True"),
     ),
@@ -315,25 +315,25 @@ MUTATIONS = [
         ('        load_state(method, content["state_dict"])\n        _check', "        _check"),
     ),
     *area(
-        "methods/restoring.py", "test_lightning.py",
+        "methods/restoring.py", "library/test_lightning.py",
         ('"num_seeds": maybe(count(2, SEEDS))', '"num_seedz": maybe(FLAG)'),
     ),
     *area(
-        "evolution/callback.py", "test_lightning.py",
+        "evolution/callback.py", "library/test_lightning.py",
         (('    ) -> None:\n'
 '        self.executor.close()'), ('    ) -> None:\n'
 '        pass')),
     ),
     *area(
-        "evolution/callback.py", "test_lightning.py::test_what_went_on_with_another_trainer_is_resumed",
+        "evolution/callback.py", "library/test_lightning.py::test_what_went_on_with_another_trainer_is_resumed",
         ('int(pl_module.num_updates)', 'pl_module.current_epoch'),
     ),
     *area(
-        "methods/proxy_search.py", "test_lightning.py::test_steps_and_noise_of_a_search_go_on_falling_with_another_trainer",
+        "methods/proxy_search.py", "library/test_lightning.py::test_steps_and_noise_of_a_search_go_on_falling_with_another_trainer",
         ("lambda _: self.strategy.step_factor(int(self.num_updates))", "self.strategy.step_factor"),
     ),
     *area(
-        "methods/restoring.py", "test_lightning.py::test_a_checkpoint_within_an_epoch_is_refused_by_what_it_is",
+        "methods/restoring.py", "library/test_lightning.py::test_a_checkpoint_within_an_epoch_is_refused_by_what_it_is",
         ('total["started"] > total["processed"]', 'total["started"] < total["processed"]'),
     ),
     *area(

@@ -66,7 +66,7 @@ MUTATIONS = [
         ("        self.store_episodes(epoch, episodes)\n", ""),
     ),
     *area(
-        "rollouts/data_module.py", "test_lightning.py",
+        "rollouts/data_module.py", "library/test_lightning.py",
         ("not isinstance(batch, list)", "True"),
         ("moved = self.trainer.training and", "moved ="),
     ),

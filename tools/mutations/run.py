@@ -10,22 +10,22 @@ MUTATIONS = [
         ("if not reached:", "if reached:"),
     ),
     *area(
-        "run/checkpoints.py", "test_lightning.py",
+        "run/checkpoints.py", "library/test_lightning.py",
         ("if not _is_plain(state):", "if False:"),
     ),
     *area(
-        "run/callbacks.py", "test_checkpoints.py::test_only_a_better_evaluation_replaces_the_best",
+        "run/callbacks.py", "run/test_checkpoints.py::test_only_a_better_evaluation_replaces_the_best",
         ("if score > self.score:", "if True:"),
         ("            self.score = score\n", ""),
         ("            self._keep(name, epoch)", "            pass"),
     ),
     *area(
-        "run/callbacks.py", "test_checkpoints.py::test_a_best_gets_another_name_where_the_user_has_taken_its_own",
+        "run/callbacks.py", "run/test_checkpoints.py::test_a_best_gets_another_name_where_the_user_has_taken_its_own",
         ("while any(is_foreign(folder / name) for folder in self.folders):", "while False:"),
     ),
     *area(
-        "run/processes.py", "test_workers.py::test_the_exit_code_of_groups_is_that_of_the_worst "
-        "test_workers.py::test_sigterm_is_passed_on_to_the_groups_while_they_are_waited_for",
+        "run/processes.py", "run/test_workers.py::test_the_exit_code_of_groups_is_that_of_the_worst "
+        "run/test_workers.py::test_sigterm_is_passed_on_to_the_groups_while_they_are_waited_for",
         ("code if code >= 0 else 128 - code", "code"),
         ("code = 2", "code = 0"),
         ("code = exit_code(stop)", "code = 0"),
@@ -33,8 +33,8 @@ MUTATIONS = [
         ("os.kill(process.pid, number)", "pass"),
     ),
     *area(
-        "run/footprint.py", "test_refusals.py::test_the_footprint_of_a_config_by_hand "
-        "test_refusals.py::test_every_candidate_of_a_population_takes_a_network_and_an_agent",
+        "run/footprint.py", "run/test_refusals.py::test_the_footprint_of_a_config_by_hand "
+        "run/test_refusals.py::test_every_candidate_of_a_population_takes_a_network_and_an_agent",
         ("(inner + needed[\"hidden\"])", "inner"),
         ("        width += 2 * sum(layers)\n", ""),
         ("_NUMBER * batch * width", "_NUMBER * batch"),
@@ -43,8 +43,8 @@ MUTATIONS = [
         ("needed[many] = of(many, 0) *", "needed[many] ="),
     ),
     *area(
-        "run/member_checkpoints.py", "test_checkpoints.py::test_a_stack_comes_apart_into_its_seeds_and_together_again "
-        "test_checkpoints.py::test_a_checkpoint_of_several_seeds_is_removed_of_each",
+        "run/member_checkpoints.py", "run/test_checkpoints.py::test_a_stack_comes_apart_into_its_seeds_and_together_again "
+        "run/test_checkpoints.py::test_a_checkpoint_of_several_seeds_is_removed_of_each",
         ('hparams["seed"] += member', "pass"),
         ("state[name][member : member + 1].clone()", "state[name][:1].clone()"),
         ("rows[0][member : member + 1].clone()", "rows[0][:1].clone()"),
@@ -56,8 +56,8 @@ MUTATIONS = [
         ("super().remove_checkpoint(folder / Path(path).name)", "super().remove_checkpoint(path)"),
     ),
     *area(
-        "run/resuming.py", "test_refusals.py::test_a_budget_is_refused_only_where_it_is_new_and_less_than_is_done "
-        "test_refusals.py::test_a_budget_of_episodes_counts_episodes "
+        "run/resuming.py", "run/test_refusals.py::test_a_budget_is_refused_only_where_it_is_new_and_less_than_is_done "
+        "run/test_refusals.py::test_a_budget_of_episodes_counts_episodes "
         "cli/test_checkpoint_arguments.py::test_resume_of_another_method_or_other_settings",
         ("asked not in (None, before) and", "asked is not None and"),
         ("and asked < done:", "and asked <= done:"),
@@ -71,6 +71,6 @@ MUTATIONS = [
 '        reverse=True,'), '"epoch=*.ckpt"), key=lambda found: (is_recorded(found), found.stat().st_mtime)'),
         ("for found in (path / LAST, *best):", "for found in (*best, path / LAST):"),
     ),
-    *area("run/state.py", "test_outputs.py::test_a_run_begins_without_what_a_killed_writer_has_left", ("        sweep(run_dir)\n", "")),
+    *area("run/state.py", "run/test_outputs.py::test_a_run_begins_without_what_a_killed_writer_has_left", ("        sweep(run_dir)\n", "")),
     *area("run/state.py", "lab/reports/test_listing.py::test_a_run_that_ends_early_says_so", ('.removesuffix(": ")', "")),
 ]  # fmt: skip

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import run_cli
+from helpers.runs import run_cli
 from matplotlib.figure import Figure
 from torch.utils.tensorboard import SummaryWriter
 

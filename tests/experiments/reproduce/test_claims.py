@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from claim_helpers import claim_of
 from helpers import ROOT
+from helpers.claims import claim_of
 
 from experiments.reproduce import store
 from experiments.reproduce.checkout import PAGE

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from claim_helpers import entry
+from helpers.claims import entry
 
 from experiments.reproduce import entries
 from experiments.reproduce.claims import Goal

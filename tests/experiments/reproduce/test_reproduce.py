@@ -19,8 +19,8 @@ from types import SimpleNamespace
 import crash
 import numpy as np
 import pytest
-from claim_helpers import entry
-from helpers import die
+from helpers.claims import entry
+from helpers.runs import die
 from PIL import Image
 
 from experiments.reproduce import store, verify

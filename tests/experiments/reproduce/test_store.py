@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from claim_helpers import claim_of
+from helpers.claims import claim_of
 
 from experiments.reproduce import store
 from experiments.reproduce.claims import Read

@@ -1,6 +1,7 @@
 import pandas as pd
 import pytest
-from helpers import ROOT, cli
+from helpers import ROOT
+from helpers.runs import cli
 
 from lightning_rl.lab.figures import style
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import cli, log_scalars, run_cli, run_dir
+from helpers.runs import cli, log_scalars, run_cli, run_dir
 from matplotlib.legend import Legend
 
 from lightning_rl.cli import main

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from helpers import cli, run_cli
+from helpers.runs import cli, run_cli
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.lab.figures import style

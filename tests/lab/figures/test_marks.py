@@ -2,7 +2,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import cli
+from helpers.runs import cli
 
 from lightning_rl.lab.figures.curves import Look, Panel, draw_panel, read_reference
 from lightning_rl.lab.figures.groups import Group

@@ -1,7 +1,7 @@
 import shutil
 
 import pytest
-from helpers import cli, log_scalars, run_cli, run_dir
+from helpers.runs import cli, log_scalars, run_cli, run_dir
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.lab.figures.groups import label_groups, labelled_runs

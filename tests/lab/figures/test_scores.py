@@ -1,7 +1,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import ROOT, cli
+from helpers import ROOT
+from helpers.runs import cli
 
 from lightning_rl.cli import main
 from lightning_rl.lab.figures.groups import Group

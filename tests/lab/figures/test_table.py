@@ -1,6 +1,6 @@
 import csv
 
-from helpers import cli, log_scalars
+from helpers.runs import cli, log_scalars
 
 
 def run_with(folder, **scalars):

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from helpers import cli, log_scalars
+from helpers.runs import cli, log_scalars
 
 from lightning_rl.lab.reports.compare import compare_scores, over_environments, verdict
 

@@ -3,7 +3,8 @@ import threading
 
 import pytest
 from filelock import lock_descriptor
-from helpers import cli, run_cli, run_dir, tiny_flags
+from helpers.budgets import tiny_flags
+from helpers.runs import cli, run_cli, run_dir
 
 from lightning_rl.cli import main
 from lightning_rl.lab.reports.listing import list_runs

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 
 import pytest
-from helpers import cli, run_cli, run_dir
+from helpers.runs import cli, run_cli, run_dir
 
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from helpers import ROOT, cli, tiny_settings
+from helpers import ROOT
+from helpers.budgets import tiny_settings
+from helpers.runs import cli
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import hold

@@ -1,5 +1,6 @@
 import pytest
-from helpers import cli, fitting
+from helpers.budgets import fitting
+from helpers.runs import cli
 
 from lightning_rl.core.catalogue import entry
 from lightning_rl.core.errors import UserError

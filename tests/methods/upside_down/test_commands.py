@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from helpers import make_episode
+from helpers.toys import make_episode
 
 from lightning_rl.methods.upside_down.commands import Return, ReturnHorizon, what_is_left
 from lightning_rl.rollouts.episode_buffer import EpisodeBuffer, flatten

@@ -4,7 +4,9 @@ import dataclasses
 
 import pytest
 import torch
-from helpers import attach, make_episode, tiny_settings
+from helpers.budgets import tiny_settings
+from helpers.runs import attach
+from helpers.toys import make_episode
 
 import lightning_rl as lrl
 from lightning_rl.functional.critic import explained_variance, fitted_advantage, value_error

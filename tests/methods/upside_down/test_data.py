@@ -3,7 +3,9 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from helpers import attach, make_episode, same_episodes, tiny_settings
+from helpers.budgets import tiny_settings
+from helpers.runs import attach
+from helpers.toys import make_episode, same_episodes
 
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.types import Episode

@@ -9,7 +9,9 @@ import pytest
 import pytorch_lightning as pl
 import torch
 import yaml
-from helpers import attach, make_episode, tiny_settings
+from helpers.budgets import tiny_settings
+from helpers.runs import attach
+from helpers.toys import make_episode
 from torch import nn
 
 import lightning_rl as lrl

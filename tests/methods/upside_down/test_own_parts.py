@@ -9,7 +9,9 @@ import sys
 import numpy as np
 import pytest
 import torch
-from helpers import ROOT, make_episode, tiny_settings
+from helpers import ROOT
+from helpers.budgets import tiny_settings
+from helpers.toys import make_episode
 
 import lightning_rl as lrl
 from lightning_rl.cli import main

@@ -3,7 +3,9 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from helpers import attach, last, make_episode, run_cli, run_dir, tiny_settings
+from helpers.budgets import tiny_settings
+from helpers.runs import attach, last, run_cli, run_dir
+from helpers.toys import make_episode
 
 from lightning_rl.core.catalogue import entry
 from lightning_rl.core.config import block_layers, build_config, merged_values

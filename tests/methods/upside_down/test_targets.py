@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from helpers import tiny_settings
+from helpers.budgets import tiny_settings
 
 import lightning_rl as lrl
 from lightning_rl.functional.upside_down import quantiles

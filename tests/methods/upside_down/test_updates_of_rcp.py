@@ -11,8 +11,10 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from helpers import attach, make_episode, tiny_settings
-from update_helpers import assert_close, descend, leaves, log_softmax_of, relu_net
+from helpers.budgets import tiny_settings
+from helpers.method_updates import assert_close, descend, leaves, log_softmax_of, relu_net
+from helpers.runs import attach
+from helpers.toys import make_episode
 
 from lightning_rl.core.adam import Adam
 from lightning_rl.core.config import build_config, merged_values

@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 import torch
-from helpers import attach, make_episode, tiny_settings
-from update_helpers import (
+from helpers.budgets import tiny_settings
+from helpers.method_updates import (
     assert_close,
     descend,
     leaves,
@@ -17,6 +17,8 @@ from update_helpers import (
     relu_net,
     squashed_gaussian,
 )
+from helpers.runs import attach
+from helpers.toys import make_episode
 
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.types import Request

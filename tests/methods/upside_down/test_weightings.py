@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from helpers import make_episode
+from helpers.toys import make_episode
 
 from lightning_rl.functional.upside_down import (
     effective_sample_share,

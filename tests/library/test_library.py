@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from helpers import tiny_settings
+from helpers.budgets import tiny_settings
 from pytorch_lightning import Callback, Trainer
 from pytorch_lightning.loggers import CSVLogger
 from pytorch_lightning.utilities import rank_zero_only

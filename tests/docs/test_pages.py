@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 from helpers import ROOT
-from pretended_machine import Machine, blocks
+from helpers.pretended_machine import Machine, blocks
 from pytorch_lightning import loggers
 
 HOW_TOS = sorted((ROOT / "docs" / "how_to").glob("*.md"))

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 from typing import NamedTuple
 
 import torch
-from helpers import last, run_cli
 
+from helpers.runs import last, run_cli
 from lightning_rl.agents.registry import AGENTS as KINDS
 from lightning_rl.agents.training import MemberTraining
 from lightning_rl.agents.variation import vary_agents

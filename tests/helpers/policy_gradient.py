@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Callable
 
 import torch
-from helpers import tiny_settings
 from pytorch_lightning import Trainer
 
+from helpers.budgets import tiny_settings
 from lightning_rl.core.catalogue import aliases
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.types import Episode

@@ -6,7 +6,8 @@ import os
 import time
 
 import pytest
-from helpers import ROOT, tiny_flags
+from helpers import ROOT
+from helpers.budgets import tiny_flags
 
 FLAGS = [
     "--implementation",

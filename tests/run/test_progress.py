@@ -7,7 +7,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from helpers import run_cli
+from helpers.runs import run_cli
 
 from lightning_rl.agents import training
 from lightning_rl.core import console

@@ -69,10 +69,6 @@ class Failing(files.System):
         return object.__getattribute__(self, name)
 
 
-class Killed(BaseException):
-    """The process is gone."""
-
-
 class Recorded(files.System):
     """Notes the calls in their order."""
 

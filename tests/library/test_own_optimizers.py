@@ -4,7 +4,7 @@ refused in one line.
 
 import pytest
 import torch
-from helpers import tiny_settings
+from helpers.budgets import tiny_settings
 from pytorch_lightning import Trainer
 
 from lightning_rl.core.errors import UserError

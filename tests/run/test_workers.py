@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from helpers import toy_policy
+from helpers.toys import toy_policy
 
 import lightning_rl.core.workers
 from lightning_rl.core.errors import UserError

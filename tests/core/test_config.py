@@ -6,7 +6,8 @@ from pathlib import Path
 import gymnasium
 import pytest
 import yaml
-from helpers import ROOT, fitting
+from helpers import ROOT
+from helpers.budgets import fitting
 
 from lightning_rl.core import catalogue
 from lightning_rl.core.config import (

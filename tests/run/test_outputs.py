@@ -5,7 +5,8 @@ import os
 
 import pandas as pd
 import pytest
-from helpers import ROOT, run_dir, train_cli
+from helpers import ROOT
+from helpers.runs import run_dir, train_cli
 from PIL import Image
 
 from lightning_rl.cli import main

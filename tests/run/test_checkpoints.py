@@ -9,9 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from helpers import last, run_cli, run_dir, train_cli
-from member_helpers import compare, flat
-from test_files import Killed
+from helpers.members import compare, flat
+from helpers.runs import Killed, forget_last, last, run_cli, run_dir, train_cli
 
 from lightning_rl.core import files
 from lightning_rl.core.errors import UserError
@@ -23,7 +22,6 @@ from lightning_rl.run.member_checkpoints import (
     join_checkpoints,
     member_checkpoint,
 )
-from lightning_rl.run.state import write_state
 
 
 def best(folder):
@@ -84,19 +82,6 @@ def test_of_several_best_the_highest_number_stays(tmp_path, found, kept):
         files.adopt(folder / f"epoch={epoch}.ckpt")
     train_cli(tmp_path, 3, "--resume", eval_interval=100)
     assert best(folder) == [f"epoch={epoch}.ckpt" for epoch in kept]
-
-
-def forget_last(folder):
-    """Makes a run one that was killed before its first last.ckpt."""
-    lines = [
-        line
-        for line in (folder / files.RECORD).read_text().splitlines()
-        if not line.endswith("last.ckpt")
-    ]
-    (folder / files.RECORD).write_text("\n".join(lines) + "\n")
-    files._records.clear()
-    (folder / "last.ckpt").unlink()
-    write_state(folder, "running")
 
 
 @pytest.mark.parametrize("seeds", [1, 2])

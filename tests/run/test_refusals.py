@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from helpers import run_cli, run_dir, tiny_flags, tiny_settings, train_cli
+from helpers.budgets import tiny_flags, tiny_settings
+from helpers.runs import run_cli, run_dir, train_cli
 from pytorch_lightning import Callback
 
 import lightning_rl

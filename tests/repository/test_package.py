@@ -9,7 +9,8 @@ import venv
 from pathlib import Path
 
 import pytest
-from helpers import ROOT, tiny_flags
+from helpers import ROOT
+from helpers.budgets import tiny_flags
 
 PACKAGE = ROOT / "lightning_rl"
 

@@ -7,7 +7,9 @@ import subprocess
 
 import pytest
 import warm
-from helpers import ROOT, run_dir, tiny_flags
+from helpers import ROOT
+from helpers.budgets import tiny_flags
+from helpers.runs import run_dir
 
 
 def bash_train(*arguments: str, **environment: str) -> subprocess.CompletedProcess:

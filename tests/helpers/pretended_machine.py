@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 import warm
-from helpers import ROOT, tiny_flags, tiny_settings
 
+from helpers import ROOT
+from helpers.budgets import tiny_flags, tiny_settings
 from lightning_rl.core.catalogue import aliases
 from lightning_rl.methods.registry import IMPLEMENTATIONS
 

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from helpers import tiny_settings
+from helpers.budgets import tiny_settings
 from pytorch_lightning import Callback, Trainer
 from pytorch_lightning.callbacks import (
     EMAWeightAveraging,

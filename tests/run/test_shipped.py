@@ -9,7 +9,8 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
-from helpers import ROOT, run_cli
+from helpers import ROOT
+from helpers.runs import run_cli
 
 import lightning_rl
 from experiments.reproduce import store

@@ -17,20 +17,11 @@ import pytest
 import torch
 import warm
 import yaml
-from helpers import (
-    SMALL_CRITIC,
-    covering,
-    fitting,
-    run_cli,
-    run_dir,
-    tiny_flags,
-    tiny_settings,
-    train_cli,
-)
+from helpers.budgets import SMALL_CRITIC, covering, fitting, tiny_flags, tiny_settings
+from helpers.runs import forget_last, run_cli, run_dir, train_cli
 from pytorch_lightning import Callback
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
-from test_checkpoints import forget_last
 
 import lightning_rl
 from lightning_rl.cli import main
