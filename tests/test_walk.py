@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from helpers import ROOT
-from helpers.runs import run_cli
+from helpers.runs import train_cli
 
 import lightning_rl
 from lightning_rl.methods.registry import IMPLEMENTATIONS
@@ -54,10 +54,7 @@ def walk(logdir, implementation, gamename):
     sys.setprofile(note)
     threading.setprofile(note)
     try:
-        assert (
-            run_cli(logdir, "--max_epochs", "2", gamename=gamename, implementation=implementation)
-            == 0
-        )
+        train_cli(logdir, 2, gamename=gamename, implementation=implementation)
     finally:
         sys.setprofile(None)
         threading.setprofile(None)

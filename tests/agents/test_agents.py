@@ -10,7 +10,6 @@ from helpers.members import AGENTS, HORIZON, env_for, train
 
 from lightning_rl.agents.testing import evaluate_agents
 from lightning_rl.envs.batch import FuncBatch
-from lightning_rl.functional.value_learning import double_q_target, weighted_squared_error
 
 SEEDS = [3, 1, 4, 15]
 
@@ -142,41 +141,6 @@ def test_a_member_as_a_plain_module_acts_alike(name):
         else:
             action = out.argmax(-1)
         torch.testing.assert_close(action, agent.greedy(obs)[n], rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("going_on", [1.0, 0.0])  # 0: no next state counts, so none is looked at
-@pytest.mark.parametrize("name", ["ddqn", "dueling"])
-def test_the_gradient_by_hand_is_that_of_the_loss(name, going_on):
-    agent, training = train(name, SEEDS[:3], episodes=6)
-    training.run()
-    batch = agent.replay.batch(torch.rand(3, 32, dtype=torch.float64))
-    batch = batch._replace(discount=going_on * batch.discount)
-    leaf = agent.params.clone().requires_grad_()
-    with torch.no_grad():
-        target = double_q_target(
-            batch.reward,
-            batch.discount,
-            agent.net(agent.params, batch.next_obs),
-            agent.net(agent.target, batch.next_obs),
-        )
-    q = agent.net(leaf, batch.obs).gather(-1, batch.action.unsqueeze(-1)).squeeze(-1)
-    loss = weighted_squared_error(q, target, agent.weight)
-    (grad,) = torch.autograd.grad(loss.sum(), leaf)
-    by_hand = torch.empty_like(grad)
-    torch.testing.assert_close(agent._gradient(slice(None), batch, by_hand), loss.detach())
-    torch.testing.assert_close(by_hand, grad, rtol=1e-4, atol=1e-6)
-
-
-@pytest.mark.parametrize("name", ["td3", "td3-discrete-fixed"])
-def test_where_nothing_follows_the_target_is_the_reward(name):
-    agent, training = train(name, SEEDS[:2], episodes=4)
-    training.run()
-    batch = agent.replay.batch(torch.rand(2, 32, dtype=torch.float64))
-    last = torch.arange(32) < 8
-    some, none = batch.discount.masked_fill(last, 0), torch.zeros_like(batch.discount)
-    mixed, alone = (agent.target(batch._replace(discount=discount), 0) for discount in (some, none))
-    assert torch.equal(mixed[:, last], batch.reward[:, last])
-    assert torch.equal(alone, batch.reward)
 
 
 def test_members_in_blocks_are_members_at_once():

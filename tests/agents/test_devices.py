@@ -11,12 +11,11 @@ from collections import Counter
 
 import pytest
 import torch
-from helpers.members import AGENTS, env_for, train
+from helpers.members import AGENTS, train
 from helpers.model_based import KINDS, config
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from lightning_rl.agents.base import Transition
 from lightning_rl.agents.cloning import CloneConfig, Clones
 from lightning_rl.agents.model_based import ModelBasedDQN
 from lightning_rl.agents.registry import AGENTS as KINDS_OF_AGENTS
@@ -132,31 +131,6 @@ def on_meta(agent):
         optimizer.param_groups[0]["params"] = [parameters[name]]
         optimizer._in_step = (optimizer.num_steps, True)  # found out once, by looking
     return agent
-
-
-@pytest.mark.parametrize("name", AGENTS)
-def test_acting_storing_and_updating_happen_where_the_agent_is(name, monkeypatch):
-    """Of SE's and RN's inner agents, too, which are these."""
-    agent, env = on_meta(AGENTS[name]([0, 1])), env_for(name)
-    episode, over = (
-        torch.zeros(2, dtype=torch.int64, device=META),
-        torch.zeros(2, dtype=torch.bool, device=META),
-    )
-    state = env.reset(torch.zeros(2, 1, device=META))
-    obs, discount = env.observe(state), torch.zeros(2, device=META)
-    steps = agent.cfg.rollout_steps if name.startswith("ppo") else 3
-    for step in range(steps):
-        with Traffic() as traffic:
-            action = agent.act(obs, episode, step)
-            outcome = env.step(state, agent.to_env(action), torch.zeros(2, 1, device=META))
-            agent.learn(
-                Transition(obs, action, outcome.reward, discount, outcome.obs), over, step, None
-            )
-        state, obs = outcome.state, outcome.obs
-    assert not traffic.count["waits"]
-    assert not traffic.count["refused"]
-    assert not traffic.count["copies"] or steps == 64  # PPO draws the noise of its shuffles here
-    assert {value.device.type for value in agent.rows().values()} == {"meta"}
 
 
 def steps_on_meta(training, monkeypatch):

@@ -5,13 +5,12 @@ from types import SimpleNamespace
 import pytest
 import torch
 from helpers.chain import Chain
-from helpers.model_based import KINDS, config
+from helpers.model_based import config
 from helpers.runs import resident_bytes
 
 from lightning_rl.agents.experience import UpdateBatch
 from lightning_rl.agents.model_based import ModelBasedDQN
 from lightning_rl.core.config import build_config, merged_values
-from lightning_rl.envs.buttongrid import ButtonGrid
 from lightning_rl.envs.func_env import Step
 from lightning_rl.envs.panflute import PanFlute
 from lightning_rl.envs.procmaze import ProcMaze
@@ -27,47 +26,6 @@ from lightning_rl.nets.world_models import PlainMLP
 def make(kind, env, seeds, **changes):
     variables = 16 if kind == "gaussian" else 4
     return ModelBasedDQN(config(kind, **{"variables": variables, **changes}), env, seeds)
-
-
-STACKS = [
-    ("replay", PanFlute(4)),
-    ("environment", ButtonGrid(2, 2)),
-    ("simple", ProcMaze(2)),
-    ("categorical", PanFlute(4)),
-    ("gaussian", ButtonGrid(2, 2)),
-    ("environment", ProcMaze(2)),
-    ("simple", PanFlute(4)),
-    ("categorical", ProcMaze(2)),
-]
-
-
-@pytest.mark.parametrize(("kind", "env"), STACKS)
-def test_a_seed_of_many_is_the_seed_alone(kind, env):
-    """Up to the order of sums, which the library chooses by the size of a batch."""
-    together, alone = StepTraining(make(kind, env, [3, 4, 5])), StepTraining(make(kind, env, [4]))
-    for training in (together, alone):
-        training.run(45)
-    for name, value in alone.agent.rows().items():
-        torch.testing.assert_close(together.agent.rows()[name][1:2], value, rtol=1e-3, atol=1e-4)
-    assert torch.equal(together.obs[1:2], alone.obs)
-    returns, *_ = play(together.agent, [30, 40, 50], 4, 20, greedy=False)
-    again, *_ = play(alone.agent, [40], 4, 20, greedy=False)
-    assert torch.equal(returns[1:2], again)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_stopping_and_going_on_equals_not_having_stopped(kind):
-    env, seeds = ProcMaze(3), [1, 2]
-    whole, parts = StepTraining(make(kind, env, seeds)), StepTraining(make(kind, env, seeds))
-    for steps in (25, 30):
-        whole.run(steps)
-    parts.run(25)
-    later = StepTraining(make(kind, env, seeds))
-    later.restore(parts.snapshot())
-    later.agent.load_rows({name: value.clone() for name, value in parts.agent.rows().items()})
-    later.run(30)
-    for name, value in whole.agent.rows().items():
-        assert torch.equal(value, later.agent.rows()[name]), name
 
 
 def test_a_snapshot_of_more_steps_than_are_remembered_is_refused():

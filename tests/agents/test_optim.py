@@ -134,19 +134,6 @@ def test_first_step_is_the_learning_rate_along_the_sign():
     torch.testing.assert_close(params.detach(), torch.tensor([[-0.1, 0.1], [-0.2, 0.0]]))
 
 
-def test_rows_go_on_as_before():
-    params, adam, _, _ = stepped()
-    rows = torch.tensor([3, 1])
-    some = nn.Parameter(params.detach()[rows])
-    other = MemberAdam(some, 0.1)
-    other.load_rows({name: value[rows] for name, value in adam.rows().items()})
-    params.grad = torch.randn(N, D)
-    some.grad = params.grad[rows]
-    adam.step(active=torch.ones(N, dtype=torch.bool))
-    other.step(active=torch.ones(2, dtype=torch.bool))
-    assert torch.equal(some, params[rows])
-
-
 def test_what_does_not_fit_is_refused():
     with pytest.raises(ValueError, match=r"need one learning rate or 5, one per member, got \[1\]"):
         MemberAdam(nn.Parameter(torch.zeros(N, D)), [0.1])

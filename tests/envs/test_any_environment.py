@@ -13,13 +13,13 @@ import torch
 from gymnasium import spaces
 from helpers import ROOT
 from helpers.chain import Chain, ContinuousChain
-from helpers.runs import last, run_cli, run_dir
+from helpers.runs import last, run_dir, train_cli
 
 import lightning_rl
 from lightning_rl.cli import main
 from lightning_rl.core.config import merged_values
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.gamenames import GAMES, Game, base_name, folder_name, register_env, same_game
+from lightning_rl.core.gamenames import GAMES, Game, register_env, same_game
 from lightning_rl.core.modules import allow
 from lightning_rl.envs.adapters import FUNC_ENVS, func_env, make_envs
 from lightning_rl.envs.cartpole import CartPole
@@ -119,19 +119,10 @@ def test_a_run_on_an_id_is_the_run_on_its_name(tmp_path):
     """Bit for bit, with the blocks of the name in the configs."""
     weights = []
     for gamename in ("CartPole-v1", "cartpole"):
-        assert (
-            run_cli(tmp_path, "--max_epochs", "2", gamename=gamename, implementation="RCP-A") == 0
-        )
+        train_cli(tmp_path, 2, gamename=gamename, implementation="RCP-A")
         weights.append(last(tmp_path, "RCP-A", gamename)["state_dict"])
     assert weights[0].keys() == weights[1].keys()
     assert all(torch.equal(weights[0][key], weights[1][key]) for key in weights[0])
-
-
-@pytest.mark.parametrize(
-    "gamename", ["lunarlander-sparse", "beresheet", "my_cartpole-3", "MountainCar-v0"]
-)
-def test_what_is_no_other_name_of_an_environment(gamename):
-    assert base_name(gamename) == gamename
 
 
 @pytest.mark.parametrize(
@@ -154,29 +145,6 @@ def test_an_unknown_name_is_told_the_nearest(asked, near):
         UserError, match=r"\? if it is yours: export LIGHTNING_RL_MODULES=its_module$"
     ):
         env_spec(asked)
-
-
-def test_the_nearest_name_of_a_module_is_told_with_the_module(module):
-    register = (
-        "from lightning_rl.core.gamenames import register_env\nregister_env('stroll', Walk)\n"
-    )
-    module(
-        "walks_c",
-        f"{MODULE}\ngymnasium.register('Mine-v0', Walk)\ngymnasium.register('Mine-v2', "
-        f"Walk)\n{register}",
-    )
-    try:
-        for asked, near in (
-            ("Mine-v1", "walks_c:Mine-v2"),
-            ("Stroll", "walks_c:stroll"),
-            ("cartpol", "cartpole"),
-        ):
-            with pytest.raises(
-                UserError, match=f"unknown gamename 'walks_c:{asked}'; did you mean '{near}'?"
-            ):
-                typed_spec(f"walks_c:{asked}")
-    finally:
-        del GAMES["stroll"], gymnasium.registry["Mine-v0"], gymnasium.registry["Mine-v2"]
 
 
 def test_names_are_there_without_gymnasium_and_torch():
@@ -209,14 +177,6 @@ def test_names_are_there_without_gymnasium_and_torch():
 )
 def test_two_names_of_one_environment(one, other, same):
     assert same_game(one, other) == same
-
-
-@pytest.mark.parametrize(
-    ("gamename", "folder"),
-    [("ALE/Pong-v5", "ALE-Pong-v5"), ("my_package.envs:MyEnv-v0", "my_package.envs-MyEnv-v0")],
-)
-def test_folders_of_results(gamename, folder):
-    assert folder_name(gamename) == folder
 
 
 def test_solved_returns_without_making_the_environment(monkeypatch):
@@ -284,31 +244,10 @@ def test_a_module_of_the_user_is_imported_and_trained_on(module, tmp_path):
         assert env.reset(seed=0)[0].tolist() == [1, 0, 0, 0, 0, 0]  # the space begins at 2
         assert env.step(right)[0].tolist() == [0, 0, 1, 0, 0, 0]
     for implementation in ("UDRL", "QL"):
-        assert (
-            run_cli(
-                tmp_path,
-                "--max_epochs",
-                "1",
-                gamename="walks_a:Walk-v0",
-                implementation=implementation,
-            )
-            == 0
-        )
+        train_cli(tmp_path, 1, gamename="walks_a:Walk-v0", implementation=implementation)
         assert last(tmp_path, implementation, "walks_a-Walk-v0")["epoch"] == 0
         path = run_dir(tmp_path, "walks_a-Walk-v0", implementation=implementation) / "last.ckpt"
         assert main(["--eval_agent", str(path), "--eval_episodes", "1", "--num_workers", "0"]) == 0
-
-
-def test_a_module_may_register_names(module):
-    module(
-        "walks_b",
-        f"{MODULE}\nfrom lightning_rl.core.gamenames import register_env\nregister_env('walk', "
-        "Walk, horizon=4)",
-    )
-    try:
-        assert (typed_spec("walks_b:walk").horizon, env_spec("walk").horizon) == (4, 4)
-    finally:
-        del GAMES["walk"]
 
 
 @pytest.mark.usefixtures("register")
@@ -618,17 +557,6 @@ def test_action_spaces_that_no_policy_fits_are_refused_with_those_that_do(regist
         UserError,
         match=r"action space of echo-v0 is .*no policy here fits.*: Discrete .* and Box of shape",
     ):
-        env_spec("echo")
-
-
-def test_a_box_of_no_width_is_refused(register):
-    register(
-        "echo",
-        Echo,
-        horizon=2,
-        kwargs={"space": spaces.Discrete(2), "obs": 0, "actions": spaces.Box(1, 1, (1,))},
-    )
-    with pytest.raises(UserError, match="without bounds or width"):
         env_spec("echo")
 
 

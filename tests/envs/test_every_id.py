@@ -8,7 +8,7 @@ import warnings
 import gymnasium
 import pytest
 import torch
-from helpers.runs import run_cli
+from helpers.runs import train_cli
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.envs.spec import env_spec
@@ -53,10 +53,7 @@ def test_the_sixteen_are_there():
 @pytest.mark.filterwarnings("ignore:no time limit is known")
 @pytest.mark.parametrize(("implementation", "gamename"), [*FAST, *SLOW])
 def test_an_epoch_of_training(tmp_path, implementation, gamename):
-    assert (
-        run_cli(tmp_path, "--max_epochs", "1", gamename=gamename, implementation=implementation)
-        == 0
-    )
+    train_cli(tmp_path, 1, gamename=gamename, implementation=implementation)
     (last,) = tmp_path.glob(f"{gamename}/default/{implementation}/seed_25/last.ckpt")
     checkpoint = torch.load(last, weights_only=True)
     assert checkpoint["epoch"] == 0

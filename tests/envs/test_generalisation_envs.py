@@ -2,13 +2,11 @@
 known policies.
 """
 
-import numpy as np
 import pytest
 import torch
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.envs.buttongrid import ButtonGrid
-from lightning_rl.envs.gym import can_film, make_env
 from lightning_rl.envs.panflute import PanFlute
 from lightning_rl.envs.procmaze import ProcMaze
 from lightning_rl.envs.spec import env_spec
@@ -270,16 +268,6 @@ def test_flute_event_sets_all_ends_after_the_shift():
     assert env.event == pytest.approx(1 / 9)
 
 
-@pytest.mark.parametrize(("pipes", "known"), [(3, 40.3), (5, 22.2), (8, 13.3)])
-def test_cycling_scores_what_was_measured(pipes, known):
-    clock = iter(range(100))
-
-    def policy(state, g):
-        return torch.full(state.shape[:-1], pipes - 1 - next(clock) % pipes)
-
-    assert play(PanFlute(pipes), policy, 1000).mean().item() == pytest.approx(known, abs=0.4)
-
-
 # --- all three ---
 
 SIZES = [ProcMaze(2), ProcMaze(6), ButtonGrid(2, 1), ButtonGrid(4, 2), PanFlute(2), PanFlute(6)]
@@ -303,27 +291,6 @@ def test_leading_dimensions_are_batches(env):
                 assert torch.equal(a[i, j], b)
     assert together.obs.shape == (2, 3, env.obs_size)
     assert set(together.obs.unique().tolist()) <= {0.0, 1.0}
-
-
-@pytest.mark.parametrize(
-    "gamename", ["procmaze", "procmaze-2", "buttongrid", "buttongrid-4-2", "panflute", "panflute-8"]
-)
-def test_gymnasium_environments_of_any_size(gamename):
-    spec = env_spec(gamename)
-    env = make_env(spec, render=True)
-    obs, _ = env.reset(seed=1)
-    assert obs.shape == (spec.obs_size,)
-    picture, pictures = env.render(), set()
-    for step in range(spec.horizon):
-        obs, _, terminated, truncated, _ = env.step(step % spec.action_size)
-        pictures.add(env.render().tobytes())
-        if terminated or truncated:
-            break
-    assert truncated or spec.family == "procmaze"
-    assert picture.dtype == np.uint8
-    assert picture.shape[-1] == 3
-    assert can_film(spec)
-    assert len(pictures) > 1
 
 
 @pytest.mark.parametrize(

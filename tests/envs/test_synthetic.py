@@ -176,14 +176,6 @@ def test_a_one_step_world_starts_between_the_task_and_learned_states():
     assert torch.equal(fixed.reset(noise[..., :4]), task.reset(noise[..., :4]))
 
 
-def test_a_one_step_world_alone_has_no_further_dimension():
-    env = one_step().keep(torch.tensor([1]))
-    start = env.reset(torch.rand(env.reset_noise_size))
-    step = env.step(start, torch.tensor(1), torch.empty(0))
-    assert start.shape == step.obs.shape == (4,)
-    assert step.reward.shape == step.terminated.shape == env.best(start).shape == ()
-
-
 def test_start_states_are_given_a_mean_and_a_spread_and_rewards_a_size():
     env, noise = one_step(), torch.rand(3, 1000, 7, generator=torch.Generator().manual_seed(0))
     mean, std, before = (

@@ -256,15 +256,6 @@ def test_a_generation_that_is_no_better_is_not_the_best():
     assert [generation.fitness for generation in generations] == [5.0, 4.0]
 
 
-@pytest.mark.parametrize(
-    ("name", "mirrored"), [("published", True), ("openai", True), ("snes", True), ("cmaes", False)]
-)
-def test_candidates_are_mirrored_where_the_strategy_wants_it(name, mirrored):
-    strategy = make(name, population=6)
-    assert strategy.cfg.signs == ((1, -1) if mirrored else (1,))
-    assert {item.sign for item in strategy.ask(0)[1]} == ({0, 1, -1} if mirrored else {0, 1})
-
-
 def test_score_transforms_have_the_numbers_of_the_papers_code():
     assert make("published", score_transform=7).cfg.score_transform == "all_better_sum"
     with pytest.raises(

@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 import torch
 
-from lightning_rl.evolution.strategies import OPTIONAL, STRATEGIES, Item, StrategyConfig
+from lightning_rl.evolution.strategies import OPTIONAL, STRATEGIES, StrategyConfig
 
 CONFIG = StrategyConfig(
     strategy="published",
@@ -76,23 +76,6 @@ def test_a_loaded_state_goes_on_exactly(name):
     assert not torch.equal(whole.mean, half.mean)
 
 
-def test_the_published_step_by_hand():
-    """mean + step_size * sum f eps, f of the better signs; not divided by the noise or the
-    population.
-    """
-    strategy = make("published", population=2, score_transform="single_best", center_agents=1)
-    proposal, items = strategy.ask(0)
-    assert [(i.member, i.sign) for i in items] == [(-1, 0), (0, 1), (1, 1), (0, -1), (1, -1)]
-    rows = proposal.rows(items)
-    noise = rows[1:3] - START
-    assert torch.allclose(rows[3:], START - noise, atol=1e-6)
-    strategy.tell(
-        0, torch.tensor([0.0, 1.0, 2.0, 0.5, 9.0])
-    )  # the opposite of member 1 is the best
-    strategy.optimizer().step()
-    torch.testing.assert_close(strategy.mean.detach(), START - 0.5 * noise[1])
-
-
 def test_weight_decay_does_not_depend_on_the_step_and_spares_what_does_not_evolve():
     strategy = make("published", weight_decay=0.25, nes_step_size=True)
     strategy.mean.grad = torch.zeros(4)
@@ -122,18 +105,6 @@ def test_openai_weight_decay_is_scaled_by_the_step_and_spares_what_does_not_evol
     torch.testing.assert_close(
         strategy.mean.detach(), torch.tensor([0.9875, -0.9875, 0.49375, 7.0])
     )
-
-
-def test_the_mean_of_cmaes_is_where_its_search_is():
-    strategy = make("cmaes")
-    optimizer = strategy.optimizer()
-    for number in range(5):
-        proposal, items = strategy.ask(number)
-        strategy.tell(number, bowl(proposal.rows(items)))
-        optimizer.step()
-        torch.testing.assert_close(
-            strategy.mean.detach()[:3].double(), torch.from_numpy(strategy.search.mean)
-        )
 
 
 DIFFERENT = {
@@ -170,29 +141,6 @@ def test_what_a_strategy_says_it_reads_is_what_makes_a_difference(name, key):
     )
 
 
-def test_several_agents_per_candidate():
-    strategy = make("published", num_grad_evals=3, grad_eval_aggregate="min", population=2)
-    _, items = strategy.ask(0)
-    assert len(items) == 2 + 2 * 2 * 3
-    assert len({item.agent for item in items}) == len(items)
-    seen = {}
-    strategy.estimate = lambda generation, candidates, baseline: seen.update(
-        candidates=candidates, baseline=baseline
-    )
-    strategy.tell(0, torch.arange(14.0))
-    assert seen["candidates"].tolist() == [[2, 5], [8, 11]]
-    assert seen["baseline"] == 0.5
-
-
-def test_turns_and_shared_agents():
-    _, items = make("snes", num_grad_evals=2, shared_agents=True).ask(0)
-    candidates = [item for item in items if item.sign]
-    assert {item.agent for item in candidates} == {2, 3}
-    for plus, minus in zip(candidates[:16], candidates[16:], strict=True):
-        assert (plus.member, plus.turn) == (minus.member, minus.turn)
-    assert {item.turn % 2 for item in candidates if item.member == 0} == {0, 1}
-
-
 def test_all_candidates_of_a_generation_meet_the_same_kinds_of_shared_agents():
     strategy = make("snes", num_grad_evals=1, shared_agents=True)
     for generation in range(4):
@@ -202,13 +150,3 @@ def test_all_candidates_of_a_generation_meet_the_same_kinds_of_shared_agents():
         }  # of two kinds, one after the other
     alone = [item for item in make("snes", num_grad_evals=1).ask(1)[1] if item.sign]
     assert {item.turn % 2 for item in alone} == {0, 1}
-
-
-@pytest.mark.parametrize("name", STRATEGIES)
-def test_rows_do_not_depend_on_the_shard(name):
-    proposal, items = make(name).ask(4)
-    whole = proposal.rows(items)
-    for part in (items[::3], items[1::3], [Item(-1, 0, 0, 0)]):
-        assert torch.equal(
-            proposal.rows(part), whole[[items.index(item) if item in items else 0 for item in part]]
-        )

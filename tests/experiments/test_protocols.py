@@ -114,17 +114,6 @@ def test_transfer_goes_on_where_it_stopped(tmp_path, capsys):
     )
 
 
-def test_the_published_rules(tmp_path):
-    """On a proxy whose episodes all last to the cap of 5 steps, ten of initialisation and eleven
-    more are the least.
-    """
-    path = write(tmp_path / "p.pt", se())
-    words = "--set=train_episodes=30 --set=early_out_virtual_diff=1000 --agents DDQN --count 1"
-    assert proxies("transfer", tmp_path / "t.csv", f"{path} --tests 1 {words}", *SMALL) == 0
-    (row,) = table(tmp_path / "t.csv")
-    assert (row["stopped"], row["episodes"]) == ("True", "21")
-
-
 def test_bad_input_is_one_line(tmp_path, capsys):
     out, proxy = tmp_path / "t.csv", write(tmp_path / "se.pt", se())
     other = write(tmp_path / "pole.pt", se(gamename="acrobot"))
@@ -222,13 +211,6 @@ def test_proxies_of_folders_runs_and_names(tmp_path, capsys):
     assert "skipped" in capsys.readouterr().err
     assert kind_of(se(), {"config": {"data_agents": 1, "published": False}}) == "MBRL"
     assert (kind_of(rn(), {}), real_task("cliff").trained_on) == ("additive", "real")
-
-
-def test_proxies_of_one_task_under_two_of_its_names(tmp_path):
-    paths = [
-        write(tmp_path / f"{name}.pt", se(gamename=name)) for name in ("cartpole", "CartPole-v1")
-    ]
-    assert [model.name for model in find_models(paths)] == ["cartpole", "CartPole-v1"]
 
 
 def test_the_list_tells_proxies_apart_by_their_content(tmp_path, capsys):
@@ -661,3 +643,10 @@ def test_whole_numbers_below_zero_are_drawn_as_often_as_others():
     counts = np.bincount([draw(space, rng) + 3 for _ in range(7000)])
     assert len(counts) == 7
     assert counts.min() > 850
+
+
+def test_proxies_of_one_task_under_two_of_its_names(tmp_path):
+    paths = [
+        write(tmp_path / f"{name}.pt", se(gamename=name)) for name in ("cartpole", "CartPole-v1")
+    ]
+    assert [model.name for model in find_models(paths)] == ["cartpole", "CartPole-v1"]

@@ -6,38 +6,18 @@ import dataclasses
 from collections.abc import Callable
 
 import torch
-from pytorch_lightning import Trainer
 
-from helpers.budgets import tiny_settings
+from helpers import methods
 from lightning_rl.core.catalogue import aliases
-from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.types import Episode
 from lightning_rl.methods.policy_gradient import PolicyGradient, StepBatch, step_batch
-from lightning_rl.methods.registry import IMPLEMENTATIONS
 
 METHODS = list(aliases().values())
 
 
-def build(
-    name: str = "AAC",
-    gamename: str = "cartpole",
-    num_workers: int = 0,
-    preset: str | None = None,
-    **settings,
-):
-    entry = IMPLEMENTATIONS[name]
-    config = build_config(
-        entry.Config,
-        [*merged_values(name, gamename, preset), ("test", {**tiny_settings(name), **settings})],
-    )
-    method = entry(
-        **{
-            "implementation": name,
-            "gamename": gamename,
-            "seed": 3,
-            "config": dataclasses.asdict(config),
-        }
-    )
+def build(name: str = "AAC", gamename: str = "cartpole", num_workers: int = 0, **settings):
+    """A small method and its data."""
+    method = methods.build(name, gamename, **settings)
     return method, method.rollouts(num_workers)
 
 
@@ -59,19 +39,9 @@ def some_batch(gamename: str = "cartpole"):
 
 def fit(method: PolicyGradient, make: Callable[[], StepBatch], epochs: int) -> None:
     """Lightning trains on the batches of ``make``, one for each epoch."""
-    trainer = Trainer(
-        accelerator="cpu",
-        devices=1,
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        max_epochs=epochs,
-        limit_val_batches=0,
-    )
     data = method.rollouts()
     data.next_batch = make
-    trainer.fit(method, datamodule=data)
+    methods.quiet_trainer(epochs, limit_val_batches=0).fit(method, datamodule=data)
 
 
 def update(

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-from pytorch_lightning import LightningModule, Trainer
 
 from helpers.budgets import tiny_flags
 from lightning_rl.cli import main
@@ -104,19 +103,3 @@ def resident_bytes() -> int:
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-def attach(method: LightningModule, *optimizers: torch.optim.Optimizer) -> None:
-    """Lets a method's updates run without a fit, with its own optimizers or these."""
-    trainer = Trainer(
-        accelerator="cpu",
-        devices=1,
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-    )
-    trainer.strategy.connect(method)
-    method.trainer = trainer
-    (clock, *own), _ = method.configure_optimizers()
-    trainer.strategy.optimizers = [clock, *(optimizers or own)]

@@ -136,12 +136,6 @@ def test_a_table_that_is_none_is_named_with_the_row(tmp_path, content, named):
     assert str(path) in str(refusal.value)
 
 
-def test_half_a_row_is_left_out(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("name,returns\na,1 2.5\nb,3\nc,4 ")
-    assert list(read_csv(path, whole_rows=True)["name"]) == ["a", "b"]
-
-
 @pytest.mark.timeout(60)
 def test_a_pipe_where_the_lock_should_be_stops_no_run(tmp_path, capsys):
     folder = tmp_path / "cartpole" / "default" / "UDRL" / "seed_1"

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import torch
-from helpers.runs import cli, refused, run_cli, run_dir
+from helpers.runs import cli, refused, run_dir, train_cli
 from helpers.toys import CommandTask
 
 import lightning_rl
@@ -23,7 +23,7 @@ from lightning_rl.run.shipped import SHIPPED
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory):
     logdir = tmp_path_factory.mktemp("evaluate")
-    assert run_cli(logdir, "--max_epochs", "2") == 0
+    train_cli(logdir, 2)
     return run_dir(logdir) / "last.ckpt"
 
 
@@ -85,7 +85,7 @@ class Blind(CommandTask):
 def test_an_evaluation_whose_film_fails_is_kept(tmp_path, monkeypatch, capsys, frame, words):
     monkeypatch.setitem(GAMES, "blind", Game(Blind, horizon=10))
     monkeypatch.setattr(Blind, "frame", frame)
-    assert run_cli(tmp_path, "--max_epochs", "1", implementation="REINFORCE", gamename="blind") == 0
+    train_cli(tmp_path, 1, implementation="REINFORCE", gamename="blind")
     path = run_dir(tmp_path, "blind", implementation="REINFORCE")
     capsys.readouterr()
     error = refused(capsys, cli("eval", path, "--episodes", "2", "--num_workers", "0"))

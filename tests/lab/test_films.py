@@ -16,7 +16,6 @@ from lightning_rl.cli import main
 from lightning_rl.core.types import Request
 from lightning_rl.envs import films
 from lightning_rl.envs.films import Story, captioned, shown_env
-from lightning_rl.envs.gym import can_film
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.films import evenly, gif, strips
 
@@ -76,21 +75,6 @@ def test_a_caption_stands_below_the_picture_and_small_ones_grow():
     below = page[picture:]
     assert below.max() > 200  # letters
     assert (captioned(frame, [])[picture:] == below[0, 0]).all()
-
-
-@pytest.mark.parametrize(
-    "gamename", ["cliff", "wallroom", "holeroom", "procmaze", "buttongrid", "panflute"]
-)
-def test_boards_can_be_filmed(gamename):
-    spec, frames = env_spec(gamename), []
-    assert can_film(spec)
-    with shown_env(spec, Story(), frames.append) as env:
-        env.reset(seed=1)
-        for action in (0, 0, 2, 2):
-            env.step(action)
-    assert len({frame.tobytes() for frame in frames}) == 5
-    boards = [frame[: int(0.8 * len(frame))].tobytes() for frame in frames]
-    assert len(set(boards)) > 1
 
 
 def test_a_gif_has_commands_side_by_side_and_a_last_picture_that_stays():

@@ -9,7 +9,7 @@ import pytest
 import torch
 from gymnasium.spaces import Box, Discrete
 from helpers.budgets import tiny_settings
-from helpers.runs import cli, run_cli, run_dir
+from helpers.runs import cli, run_dir, train_cli
 from torch import nn
 
 import lightning_rl
@@ -244,7 +244,7 @@ def test_training_on_makes_a_calibration_void(tmp_path, capsys, monkeypatch, imp
     )  # less accurate, which does not matter here
     monkeypatch.setattr("lightning_rl.lab.obedience._COARSE_EPISODES", 4)
     monkeypatch.setattr("lightning_rl.lab.obedience._FINE_EPISODES", 6)
-    assert run_cli(tmp_path, "--max_epochs", "2", implementation=implementation) == 0
+    train_cli(tmp_path, 2, implementation=implementation)
     last = run_dir(tmp_path, implementation=implementation) / "last.ckpt"
     capsys.readouterr()
     flags = ["--num_workers", "0", "--eval_episodes", "2"]
@@ -264,7 +264,7 @@ def test_training_on_makes_a_calibration_void(tmp_path, capsys, monkeypatch, imp
     assert agent.act(np.zeros(4), 1.0) in (0, 1)
     assert cli("--eval_agent", last, "--eval_command", f"return={high + 5}", *flags) == 2
     assert f"{within(low, high)} on average" in capsys.readouterr().err
-    assert run_cli(tmp_path, "--max_epochs", "3", "--resume", implementation=implementation) == 0
+    train_cli(tmp_path, 3, "--resume", implementation=implementation)
     assert lightning_rl.load(last).method.calibration.limits is None
 
 
@@ -272,7 +272,7 @@ def test_a_calibration_is_kept_by_the_weights_that_it_is_of_alone(tmp_path, monk
     """Not where a run is at work, which may write meanwhile, nor in a file that has become
     another.
     """
-    assert run_cli(tmp_path, "--max_epochs", "2") == 0
+    train_cli(tmp_path, 2)
     path = run_dir(tmp_path) / "last.ckpt"
     with (
         owned(path.parent),
@@ -281,7 +281,7 @@ def test_a_calibration_is_kept_by_the_weights_that_it_is_of_alone(tmp_path, monk
         calibrate_checkpoint(path, 0)
 
     def train_on(method, num_workers, advance):
-        assert run_cli(tmp_path, "--max_epochs", "3", "--resume") == 0
+        train_cli(tmp_path, 3, "--resume")
         found = Calibration()
         found.set(*np.ones((3, 33)).cumsum(1))
         return found
@@ -295,7 +295,7 @@ def test_a_calibration_is_kept_by_the_weights_that_it_is_of_alone(tmp_path, monk
 
 
 def test_only_policies_that_take_commands_are_calibrated(tmp_path, capsys):
-    assert run_cli(tmp_path, "--max_epochs", "2", implementation="REINFORCE") == 0
+    train_cli(tmp_path, 2, implementation="REINFORCE")
     last = run_dir(tmp_path, implementation="REINFORCE") / "last.ckpt"
     capsys.readouterr()
     assert cli("--eval_agent", last, "--calibrate", "--num_workers", "0") == 2

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from helpers.runs import cli, run_cli, run_dir
+from helpers.runs import cli, run_dir, train_cli
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.lab.evaluate import parse_sweep
@@ -33,10 +33,7 @@ def commanded(table: Path) -> list[float]:
     ("implementation", "name"), [("UDRL", "return"), ("RCP-R", "return"), ("RCP-A", "advantage")]
 )
 def test_sweep_prints_and_draws_obtained_against_commanded(tmp_path, capsys, implementation, name):
-    assert (
-        run_cli(tmp_path, "--max_epochs", "1", implementation=implementation, checkpoint_interval=1)
-        == 0
-    )
+    train_cli(tmp_path, 1, implementation=implementation, checkpoint_interval=1)
     last = run_dir(tmp_path, implementation=implementation) / "last.ckpt"
     capsys.readouterr()
     swept(last, "sweep")
@@ -53,9 +50,7 @@ def test_sweep_prints_and_draws_obtained_against_commanded(tmp_path, capsys, imp
 
 
 def test_sweeps_of_other_commands_keep_each_others_tables(tmp_path):
-    assert (
-        run_cli(tmp_path, "--max_epochs", "1", implementation="RCP-A", checkpoint_interval=1) == 0
-    )
+    train_cli(tmp_path, 1, implementation="RCP-A", checkpoint_interval=1)
     last = run_dir(tmp_path, implementation="RCP-A") / "last.ckpt"
     kept: dict[Path, bytes] = {}
     for words, name, ends in (
@@ -90,7 +85,7 @@ def test_sweep_over_a_range_of_ones_own():
 
 
 def test_sweep_needs_a_policy_that_takes_a_command(tmp_path, capsys):
-    assert run_cli(tmp_path, "--max_epochs", "2", implementation="RCP-A", condition="false") == 0
+    train_cli(tmp_path, 2, implementation="RCP-A", condition="false")
     last = run_dir(tmp_path, implementation="RCP-A") / "last.ckpt"
     capsys.readouterr()
     assert cli("--eval_agent", last, "--eval_command", "sweep", "--num_workers", "0") == 2

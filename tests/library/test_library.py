@@ -181,17 +181,6 @@ def test_a_run_is_one_process_whatever_a_cluster_says(cluster, tmp_path, monkeyp
     assert rank_zero_only.rank == 3
 
 
-def test_lightning_has_nothing_to_say_about_how_checkpoints_are_saved(
-    tmp_path, caplog, monkeypatch
-):
-    monkeypatch.setattr(logging.getLogger("pytorch_lightning"), "propagate", True)
-    with caplog.at_level(logging.INFO, logger="pytorch_lightning"):
-        run = lightning_rl.train("QL", "cliff", logdir=tmp_path, **tiny("QL"))
-    assert (run.path / "last.ckpt").exists()
-    assert "max_epochs=2" in caplog.text  # its messages are heard
-    assert "weights_only" not in caplog.text
-
-
 def test_training_gives_a_run_and_takes_callbacks_and_loggers(tmp_path):
     seen = Epochs()
     logger = CSVLogger(tmp_path / "csv")
@@ -291,21 +280,17 @@ def test_a_plain_trainer_refuses_a_damaged_checkpoint_in_one_line(
         ({"gamename": "cartpol"}, "did you mean 'cartpole'"),
         ({"num_seeds": 2}, "trains one seed at a time"),
         ({"exp_name": "../up"}, "--exp_name '../up' is not a folder name"),
-        ({"exp_name": ""}, "'' is not a folder name"),
         ({"executor": "ray"}, "--executor ray: UDRL evaluates no population"),
         ({"executor": "rya"}, "--executor 'rya' is unknown; did you mean 'ray'"),
         ({"accelerator": "cuda"}, "--accelerator 'cuda' is unknown; choose one of: cpu, gpu, auto"),
         ({"seed": -1}, "--seed -1: it must be a whole number from 0 to 4,294,967,295"),
-        ({"seed": 2**40}, "1099511627776: it must"),
         ({"seed": 2.5}, "--seed 2.5: it must be a whole number"),
-        ({"seed": True}, "--seed True: it must be a whole number"),
         ({"num_seeds": 0}, "--num_seeds 0: it must be a whole number from 1 to 256"),
         (
             {"seed": 2**32 - 1, "num_seeds": 2},
             "--seed 4294967295 --num_seeds 2: the last seed is beyond",
         ),
         ({"num_workers": -1}, "--num_workers -1: it must be a whole number"),
-        ({"num_workers": "2"}, "'2': it must be a whole"),
         ({"num_workers": 9999}, "9999 workers on"),
         ({"recording_epoch_interval": 0}, "must be 1 or more, or -1 for never"),
         (
@@ -319,33 +304,14 @@ def test_a_plain_trainer_refuses_a_damaged_checkpoint_in_one_line(
         ({"reload": "nowhere"}, "'nowhere' does not exist"),
         ({"callbacks": print}, "give Lightning callbacks, e.g."),
         ({"resume": "no"}, "resume 'no': it must be True or False"),
-        ({"stop_return": 10**400}, "it must be a finite number, e.g. 250"),
-        ({"implementation": "VPG", "lr": 1}, "lrl.train: unknown key 'lr'"),
         ({"gamename": 3}, "gamename 3: give its name, e.g. 'CartPole-v1'"),
-        ({"exp_name": 3}, "exp_name 3: give its name, e.g. 'default'"),
-        ({"preset": 3}, "preset 3: give its name, e.g. 'tuned'"),
         ({"config": "x"}, "config 'x': give a dict of keys and values"),
         ({"logdir": 3}, "--logdir 3: give a path, e.g. 'exp_dir'"),
-        ({"reload": 3}, "--reload 3: give a path, e.g. 'exp_dir'"),
         ({"implementation": lightning_rl.RCPA}, "RCPA'>: give its name, e.g. 'RCP-A'"),
-        ({"implementation": "RCP-A", "gamm": 0.9}, "unknown key 'gamm'; did you mean 'gamma'?"),
         ({"implementation": "RCP-A", "logger": None}, "logger None: give Lightning loggers"),
-        ({"implementation": "RCP-A", "logger": [True]}, "logger [True]: give Lightning loggers"),
-        (
-            {"implementation": "RCP-A", "logger": "tb"},
-            "logger 'tb': give Lightning loggers, e.g. CSV",
-        ),
         (
             {"implementation": "RCP-A", "num_worker": 0},
             "option 'num_worker'; did you mean 'num_workers'?",
-        ),
-        (
-            {"implementation": "RCP-A", "resum": True},
-            "unknown option 'resum'; did you mean 'resume'?",
-        ),
-        (
-            {"implementation": "RCP-A", "learning_rat": 1},
-            "'learning_rat'; did you mean 'learning_rate'?",
         ),
     ],
 )
@@ -445,7 +411,6 @@ def test_what_an_agent_cannot_act_on(given, message):
     ("call", "message"),
     [
         (lambda: an_agent().reset(greedy="yes"), "greedy 'yes': it must be True or False"),
-        (lambda: an_agent().reset(command=[]), "command []: give numbers by name"),
         (
             lambda: lightning_rl.LoadedAgent(3),
             "LoadedAgent(3): give a method; lightning_rl.load takes checkpoints",
@@ -464,19 +429,6 @@ def test_what_an_agent_cannot_act_on(given, message):
         ),
         (lambda: lightning_rl.load_proxy("SE-CartPole-v0", 3), "gamename 3: give its name"),
         (lambda: lightning_rl.make_env(None), "gamename None: give its name"),
-        (
-            lambda: lightning_rl.make_env("cartpole", "yes"),
-            "render 'yes': it must be True or False",
-        ),
-        (
-            lambda: lightning_rl.UDRL("cartpole", config="x"),
-            "config 'x': give a dict of keys and values",
-        ),
-        (lambda: lightning_rl.UDRL("cartpole", preset=3), "preset 3: give its name"),
-        (
-            lambda: lightning_rl.PolicyGradient("cartpole", implementation=3),
-            "implementation 3: give its name",
-        ),
         (
             lambda: lightning_rl.register_env("mine", "CartPole-v1", sparse="no"),
             "sparse 'no': it must be True or False",
@@ -506,14 +458,9 @@ def test_what_an_agent_cannot_act_on(given, message):
             "load 3: give the path of a checkpoint or of a run directory, or the name of an agent",
         ),
         (
-            lambda: lightning_rl.RCPA(3),
-            "gamename 3: give its name, e.g. 'CartPole-v1', or register_env one of yours",
-        ),
-        (
             lambda: lightning_rl.evaluate(3),
             "evaluate(3): give a path, a method, or an agent or run that has one",
         ),
-        (lambda: an_agent().reset(command={1: 2}), "command {1: 2}: give numbers by name"),
         (lambda: an_agent().reset(seed="x"), "seed 'x': it must be a whole number"),
     ],
 )
@@ -522,23 +469,6 @@ def test_mistakes_in_python_are_told_with_the_remedy(call, message, tmp_path, mo
     with pytest.raises(UserError, match=re.escape(message)):
         call()
     assert not list(tmp_path.iterdir())
-
-
-def test_short_names_and_paths_as_text_are_understood_as_on_the_command_line(tmp_path):
-    first = lightning_rl.train("VPG", "cartpole", logdir=str(tmp_path), **tiny("REINFORCE"))
-    assert first.path == tmp_path / "cartpole" / "default" / "REINFORCE" / "seed_25"
-    last = str(first.path / "last.ckpt")
-    again = lightning_rl.train(
-        "vpg", "cartpole", seed=1, logdir=tmp_path, reload=last, **tiny("REINFORCE")
-    )
-    assert again.method.implementation == "REINFORCE"
-
-
-def test_a_tuple_is_a_list(tmp_path):
-    run = lightning_rl.train(
-        "VPG", "cartpole", logdir=tmp_path, **{**tiny("REINFORCE"), "hidden": (8,), "max_epochs": 1}
-    )
-    assert run.method.hparams["config"]["hidden"] == [8]
 
 
 def test_an_agent_of_another_action_box_is_refused_wherever_it_is_used(tmp_path, monkeypatch):
@@ -620,23 +550,6 @@ def test_what_is_harmless_is_taken(tmp_path, monkeypatch):
     assert actions == [actions[0]] * 4
 
 
-def test_numbers_of_numpy_are_numbers(tmp_path):
-    sizes = {
-        "max_epochs": np.int64(1),
-        "learning_rate": np.float32(0.5),
-        "num_episodes_per_iter": np.int32(2),
-    }
-    run = lightning_rl.train(
-        "REINFORCE", "cartpole", logdir=tmp_path, num_workers=0, logger=False, **sizes
-    )
-    assert (
-        run.method.cfg.max_epochs,
-        run.method.cfg.learning_rate,
-        run.method.cfg.num_episodes_per_iter,
-    ) == (1, 0.5, 2)
-    assert all(type(getattr(run.method.cfg, key)) in (int, float) for key in sizes)
-
-
 def test_a_seed_of_numpy_is_a_seed(tmp_path):
     options = tiny("UDRL", max_epochs=1)
     run = lightning_rl.train("UDRL", "cartpole", logdir=tmp_path, seed=np.int64(3), **options)
@@ -657,14 +570,6 @@ def test_a_seed_of_numpy_is_a_seed(tmp_path):
     ):
         with pytest.raises(UserError, match=words):
             lightning_rl.evaluate(method, **options)
-
-
-def test_a_command_that_the_policy_does_not_know_is_refused(tmp_path):
-    run = lightning_rl.train("UDRL", "cartpole", logdir=tmp_path, **tiny("UDRL"))
-    with pytest.raises(
-        UserError, match="unknown name 'advantage'; this checkpoint knows: return, horizon"
-    ):
-        lightning_rl.load(run.path).reset({"advantage": 1.0})
 
 
 class Corridor(gymnasium.Env):

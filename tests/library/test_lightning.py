@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.budgets import tiny_settings
+from helpers.methods import quiet_trainer
 from pytorch_lightning import Callback, Trainer
 from pytorch_lightning.callbacks import (
     EMAWeightAveraging,
@@ -52,7 +53,6 @@ UPDATED = (
     "RCP-R",
     "RCP-A",
 )  # by Lightning's optimizers
-QUIET = {"enable_progress_bar": False, "enable_model_summary": False, "enable_checkpointing": False}
 TINY_PG = {"num_episodes_per_iter": 2, "max_episodes": 100, "hidden": [4], "eval_episodes": 1}
 SETTINGS = {"AAC": {"num_critic_updates": 3, "anneal_from": 0.0}}
 
@@ -76,22 +76,22 @@ class Spy(Callback):
         self.evaluated.append(trainer.current_epoch)
 
 
-def fit(name, folder, max_epochs, ckpt_path=None, callbacks=(), **trainer_settings):
-    method = implementation(name)(
+def method_of(name, **settings):
+    return implementation(name)(
         GAMES[name],
         implementation=name,
-        seed=3,
-        **{**tiny_settings(name), **SETTINGS.get(name, {})},
+        **{**tiny_settings(name), **SETTINGS.get(name, {}), **settings},
     )
-    spy = Spy()
-    trainer = Trainer(
-        max_epochs=max_epochs,
+
+
+def fit(name, folder, max_epochs, ckpt_path=None, callbacks=(), **trainer_settings):
+    method, spy = method_of(name, seed=3), Spy()
+    trainer = quiet_trainer(
+        max_epochs,
         default_root_dir=folder,
         logger=CSVLogger(folder),
         callbacks=[spy, *callbacks],
-        accelerator="cpu",
-        enable_progress_bar=False,
-        enable_model_summary=False,
+        enable_checkpointing=True,
         **trainer_settings,
     )
     trainer.fit(method, datamodule=method.rollouts(), ckpt_path=ckpt_path, weights_only=True)
@@ -166,14 +166,9 @@ def test_a_checkpoint_of_the_last_step_of_an_epoch_is_resumed_to_the_bit(name, t
 @pytest.mark.parametrize("name", ["QL", "ER"])
 def test_several_loggers_get_all_of_a_stacked_method_and_several_seeds_one_each(name, tmp_path):
     def logged(*folders, **more):
-        method = implementation(name)(
-            GAMES[name], implementation=name, **tiny_settings(name), **more
-        )
+        method = method_of(name, **more)
         loggers = [CSVLogger(tmp_path / folder) for folder in folders]
-        trainer = Trainer(
-            max_epochs=1, default_root_dir=tmp_path, logger=loggers, accelerator="cpu", **QUIET
-        )
-        trainer.fit(method, datamodule=method.rollouts())
+        quiet(tmp_path, logger=loggers).fit(method, datamodule=method.rollouts())
         return [(Path(logger.log_dir) / "metrics.csv").read_text() for logger in loggers]
 
     one, same = logged("a", "b")
@@ -190,31 +185,13 @@ def test_several_loggers_get_all_of_a_stacked_method_and_several_seeds_one_each(
 
 @pytest.mark.parametrize("name", ["DDQN", "ER", "PPO"])
 def test_a_stack_stops_any_trainer_where_its_steps_are_spent(name, tmp_path):
-    method = implementation(name)(
-        GAMES[name], implementation=name, **{**tiny_settings(name), "max_env_steps": 15}
-    )
-    trainer = Trainer(
-        max_epochs=9,
-        default_root_dir=tmp_path,
-        logger=CSVLogger(tmp_path),
-        accelerator="cpu",
-        **QUIET,
-    )
+    method, trainer = method_of(name, max_env_steps=15), quiet(tmp_path, 9)
     trainer.fit(method, datamodule=method.rollouts())
     assert int(method.env_steps) == 15
     assert trainer.current_epoch == -(-15 // method.cfg.steps_per_epoch)
     trainer.save_checkpoint(tmp_path / "spent.ckpt")
-    again = implementation(name)(
-        GAMES[name], implementation=name, **{**tiny_settings(name), "max_env_steps": 15}
-    )
-    trainer = Trainer(
-        max_epochs=9,
-        default_root_dir=tmp_path,
-        logger=CSVLogger(tmp_path),
-        accelerator="cpu",
-        **QUIET,
-    )
-    trainer.fit(
+    again = method_of(name, max_env_steps=15)
+    quiet(tmp_path, 9).fit(
         again, datamodule=again.rollouts(), ckpt_path=tmp_path / "spent.ckpt", weights_only=True
     )
     assert int(again.env_steps) == 15
@@ -254,22 +231,8 @@ def test_several_processes_are_refused(tmp_path, monkeypatch):
         fit("UDRL", tmp_path, 1)
 
 
-def method_of(name, **settings):
-    return implementation(name)(
-        GAMES[name],
-        implementation=name,
-        **{**tiny_settings(name), **SETTINGS.get(name, {}), **settings},
-    )
-
-
 def quiet(folder, epochs=1, **settings):
-    return Trainer(
-        max_epochs=epochs,
-        default_root_dir=folder,
-        logger=False,
-        accelerator="cpu",
-        **{**QUIET, **settings},
-    )
+    return quiet_trainer(epochs, default_root_dir=folder, **settings)
 
 
 @pytest.mark.parametrize("name", ["UDRL", "AAC", "DDQN", "ER", "SE"])
@@ -317,8 +280,7 @@ def test_whole_methods_that_are_frozen_or_compiled_are_refused(name, tmp_path):
 )
 def test_only_budgets_may_be_others_when_a_trainer_goes_on(settings, word, tmp_path):
     fit("AAC", tmp_path, 1, callbacks=[ModelCheckpoint(tmp_path, "first")])
-    own = {**tiny_settings("AAC"), **SETTINGS.get("AAC", {}), **settings}
-    method = implementation("AAC")("cartpole", implementation="AAC", seed=3, **own)
+    method = method_of("AAC", seed=3, **settings)
     error = contextlib.nullcontext() if word is None else pytest.raises(UserError, match=word)
     with error:
         quiet(tmp_path, 2).fit(
@@ -423,37 +385,25 @@ def test_a_search_without_its_outer_loop_says_so(tmp_path):
 @pytest.mark.parametrize("name", ["RCP-A", "DDQN", "SE"])
 def test_weights_of_other_kinds_and_averages_of_counters_are_refused(name, tmp_path):
     method = method_of(name).double()
-    with pytest.raises(
-        UserError, match=f"{name} has weights in float64; convert them by method.float"
+    for use in (
+        lambda: quiet(tmp_path).fit(method, datamodule=method.rollouts()),
+        lambda: lrl.evaluate(method, episodes=1),
+        lambda: lrl.LoadedAgent(method),
     ):
-        quiet(tmp_path).fit(method, datamodule=method.rollouts())
-    with pytest.raises(
-        UserError, match=f"{name} has weights in float64; convert them by method.float"
-    ):
-        lrl.evaluate(method, episodes=1)
-    with pytest.raises(
-        UserError, match=f"{name} has weights in float64; convert them by method.float"
-    ):
-        lrl.LoadedAgent(method)
+        with pytest.raises(UserError, match=f"{name} has weights in float64; convert them by"):
+            use()
     assert lrl.evaluate(method.float(), episodes=1)["sampled"]["returns"]
     method = method_of(name)
-    with pytest.raises(UserError, match="EMAWeightAveraging would average the counters of steps"):
-        quiet(tmp_path, callbacks=[EMAWeightAveraging()]).fit(method, datamodule=method.rollouts())
-    with pytest.raises(
-        UserError,
-        match="StochasticWeightAveraging takes one optimizer, here a clock is another; leave it "
-        "out",
+    for callback, words in (
+        (EMAWeightAveraging(), "EMAWeightAveraging would average the counters of steps"),
+        (StochasticWeightAveraging(0.1), "takes one optimizer, here a clock is another; leave it"),
+        (
+            ModelPruning("l1_unstructured", amount=0.3),
+            "ModelPruning would replace the parameters by names that no episode is played with",
+        ),
     ):
-        quiet(tmp_path, callbacks=[StochasticWeightAveraging(0.1)]).fit(
-            method, datamodule=method.rollouts()
-        )
-    with pytest.raises(
-        UserError,
-        match="ModelPruning would replace the parameters by names that no episode is played with",
-    ):
-        quiet(tmp_path, callbacks=[ModelPruning("l1_unstructured", amount=0.3)]).fit(
-            method, datamodule=method.rollouts()
-        )
+        with pytest.raises(UserError, match=words):
+            quiet(tmp_path, callbacks=[callback]).fit(method, datamodule=method.rollouts())
 
 
 @pytest.mark.parametrize("name", ["DDQN", "ER", "SE", "PPO"])
@@ -477,13 +427,6 @@ def test_rates_that_a_callback_has_set_are_resumed(name, tmp_path):
     assert kept == (name in ("DDQN", "ER"))  # schedulers set those of the others
 
 
-@pytest.mark.parametrize("name", ["UDRL", "DDQN", "SE"])
-def test_validate_returns_what_it_measured(name, tmp_path):
-    method = method_of(name)
-    (values,) = quiet(tmp_path).validate(method, datamodule=method.rollouts(), verbose=False)
-    assert values["eval/return_mean"] == pytest.approx(method.scalars["eval/return_mean"])
-
-
 def test_own_networks_with_dropout_resume_to_the_bit(tmp_path):
     def net():
         torch.manual_seed(0)
@@ -491,32 +434,15 @@ def test_own_networks_with_dropout_resume_to_the_bit(tmp_path):
 
     settings = {**TINY_PG, "num_workers": 0}
     del settings["hidden"]
-    whole = lrl.train(
-        "REINFORCE",
-        "cartpole",
-        networks={"policy": net()},
-        logdir=tmp_path / "a",
-        max_epochs=4,
-        **settings,
-    )
-    lrl.train(
-        "REINFORCE",
-        "cartpole",
-        networks={"policy": net()},
-        logdir=tmp_path / "b",
-        max_epochs=2,
-        **settings,
-    )
+
+    def train(folder, epochs):
+        where = {"logdir": tmp_path / folder, "networks": {"policy": net()}, "resume": True}
+        return lrl.train("REINFORCE", "cartpole", max_epochs=epochs, **where, **settings)
+
+    whole = train("a", 4)
+    train("b", 2)
     torch.rand(7)
-    parts = lrl.train(
-        "REINFORCE",
-        "cartpole",
-        networks={"policy": net()},
-        logdir=tmp_path / "b",
-        max_epochs=4,
-        resume=True,
-        **settings,
-    )
+    parts = train("b", 4)
     assert all(
         torch.equal(a, b)
         for a, b in zip(whole.method.parameters(), parts.method.parameters(), strict=True)
@@ -558,32 +484,18 @@ def test_what_a_callback_keeps_can_be_read_again_or_is_refused_at_once(tmp_path)
         "max_epochs": 2,
         "checkpoint_interval": 1,
     }
-    with pytest.raises(
-        UserError,
-        match=r"callback Keeps: its state_dict is no plain data; give text, numbers and tensors",
-    ):
-        lrl.train(
-            "UDRL", "cartpole", logdir=tmp_path / "a", callbacks=[Keeps(np.float64(1))], **settings
-        )
-    run = lrl.train(
-        "UDRL", "cartpole", logdir=tmp_path / "b", callbacks=[Keeps(torch.ones(2))], **settings
-    )
+
+    def train(folder, epochs, *callbacks):
+        how = {**settings, "max_epochs": epochs, "resume": True, "callbacks": callbacks}
+        return lrl.train("UDRL", "cartpole", logdir=tmp_path / folder, **how)
+
+    with pytest.raises(UserError, match="callback Keeps: its state_dict is no plain data; give"):
+        train("a", 2, Keeps(np.float64(1)))
+    run = train("b", 2, Keeps(torch.ones(2)))
     assert lrl.load(run.path)
-    with pytest.raises(
-        UserError, match="has the state of a callback Keeps, which is not given; give it again"
-    ):
-        lrl.train(
-            "UDRL", "cartpole", logdir=tmp_path / "b", resume=True, **{**settings, "max_epochs": 3}
-        )
-    more = {**settings, "max_epochs": 3}
-    assert lrl.train(
-        "UDRL",
-        "cartpole",
-        logdir=tmp_path / "b",
-        resume=True,
-        callbacks=[Keeps(torch.ones(2))],
-        **more,
-    )
+    with pytest.raises(UserError, match="has the state of a callback Keeps, which is not given"):
+        train("b", 3)
+    assert train("b", 3, Keeps(torch.ones(2)))
 
 
 def test_a_checkpoint_of_several_seeds_is_that_of_the_first_where_one_is_asked_for(tmp_path):
@@ -610,16 +522,6 @@ def test_a_failed_search_leaves_no_processes(tmp_path):
     assert not left
 
 
-def test_a_layer_that_was_given_another_form_is_trained(tmp_path):
-    method = method_of("UDRL")
-    nn.utils.parametrizations.weight_norm(method.learner.net.net.body[-1])
-    before = [parameter.detach().clone() for parameter in method.learner.parameters()]
-    quiet(tmp_path, 2).fit(method, datamodule=method.rollouts())
-    assert not any(
-        torch.equal(a, b) for a, b in zip(before, method.learner.parameters(), strict=True)
-    )
-
-
 def test_batches_of_ones_own_go_where_the_method_is(monkeypatch):
     data = implementation("UDRL")("cartpole").rollouts()
     data.trainer = SimpleNamespace(training=True)
@@ -642,14 +544,8 @@ def test_what_an_exception_leaves_under_way_is_ended(tmp_path):
         def on_train_epoch_end(self, trainer, pl_module):
             raise RuntimeError("boom")
 
-    method = implementation("UDRL")("cartpole", overlap=True, **tiny_settings("UDRL"))
-    data, quiet = (
-        method.rollouts(num_workers=1),
-        {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False},
-    )
-    trainer = Trainer(
-        max_epochs=2, callbacks=[Boom()], default_root_dir=tmp_path, accelerator="cpu", **quiet
-    )
+    method = method_of("UDRL", overlap=True)
+    data, trainer = method.rollouts(num_workers=1), quiet(tmp_path, 2, callbacks=[Boom()])
     with pytest.raises(RuntimeError, match="boom"):
         trainer.fit(method, datamodule=data)
     assert not data.collector.busy
@@ -658,14 +554,7 @@ def test_what_an_exception_leaves_under_way_is_ended(tmp_path):
 
 @pytest.mark.parametrize("name", ["UDRL", "AAC"])
 def test_a_trainer_may_save_before_anything_was_collected(name, tmp_path):
-    method = implementation(name)(GAMES[name], implementation=name, **tiny_settings(name))
-    trainer = Trainer(
-        logger=False,
-        default_root_dir=tmp_path,
-        accelerator="cpu",
-        enable_progress_bar=False,
-        max_epochs=1,
-    )
+    method, trainer = method_of(name), quiet(tmp_path)
     trainer.validate(method, datamodule=method.rollouts(), verbose=False)
     trainer.save_checkpoint(tmp_path / "none.ckpt")
     loaded = load(tmp_path / "none.ckpt").method.state_dict()
@@ -703,27 +592,3 @@ def test_mixed_precision_clips_too_and_other_precisions_are_refused_in_one_line(
             "that",
         ):
             fit(name, tmp_path, 2, precision=precision)
-
-
-@pytest.mark.parametrize("name", UPDATED)
-def test_a_checkpoint_has_weights_moments_and_data_where_lightning_keeps_them(name, tmp_path):
-    method, trainer, _ = fit(name, tmp_path, 1)
-    trainer.save_checkpoint(tmp_path / "one.ckpt")
-    checkpoint = torch.load(tmp_path / "one.ckpt", weights_only=True)
-    weights = {parameter: name for name, parameter in method.named_parameters()}
-    optimizers = trainer.optimizers[1:]  # without the clock
-    trained = [
-        weights[parameter]
-        for each in optimizers
-        for group in each.param_groups
-        for parameter in group["params"]
-    ]
-    assert set(trained) <= checkpoint["state_dict"].keys()
-    moments = [
-        state
-        for optimizer in checkpoint["optimizer_states"]
-        for state in optimizer["state"].values()
-    ]
-    assert len(moments) == len(trained)
-    assert all({"exp_avg", "exp_avg_sq"} <= state.keys() for state in moments)
-    assert checkpoint[type(trainer.datamodule).__qualname__]["epoch"] == 1

@@ -5,7 +5,7 @@ refused in one line.
 import pytest
 import torch
 from helpers.budgets import tiny_settings
-from pytorch_lightning import Trainer
+from helpers.methods import quiet_trainer
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.methods.registry import implementation
@@ -14,15 +14,7 @@ TINY_PG = {"num_episodes_per_iter": 2, "max_episodes": 100, "hidden": [4], "eval
 
 
 def trainer_in(folder, epochs):
-    return Trainer(
-        max_epochs=epochs,
-        default_root_dir=folder,
-        logger=False,
-        accelerator="cpu",
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        enable_checkpointing=False,
-    )
+    return quiet_trainer(epochs, default_root_dir=folder)
 
 
 class Halving(implementation("REINFORCE")):

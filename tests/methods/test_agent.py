@@ -1,7 +1,7 @@
 import pytest
 import torch
 from helpers.members import assert_same_runs, check_a_seed_of_many, compare, flat, ppo_of
-from helpers.runs import last, run_cli, run_dir
+from helpers.runs import last, run_cli, run_dir, train_cli
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from lightning_rl.cli import main
@@ -36,21 +36,9 @@ def test_the_cases_cover_every_agent():
 @pytest.mark.parametrize(("implementation", "gamename"), CASES)
 def test_resuming_equals_not_having_stopped(tmp_path, implementation, gamename):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    assert (
-        run_cli(whole, "--max_epochs", "7", implementation=implementation, gamename=gamename) == 0
-    )
+    train_cli(whole, 7, implementation=implementation, gamename=gamename)
     for epochs in ("2", "5", "7"):
-        assert (
-            run_cli(
-                parts,
-                "--max_epochs",
-                epochs,
-                "--resume",
-                implementation=implementation,
-                gamename=gamename,
-            )
-            == 0
-        )
+        train_cli(parts, epochs, "--resume", implementation=implementation, gamename=gamename)
     assert_same_runs(*(last(folder, implementation, gamename) for folder in (whole, parts)))
 
 
@@ -96,7 +84,7 @@ def test_a_seed_of_many_is_the_seed_alone(tmp_path, implementation, gamename):
 
 
 def test_each_seed_of_many_has_an_ordinary_run_directory(tmp_path):
-    assert run_cli(tmp_path, "--max_epochs", "4", "--num_seeds", "3", implementation="DDQN") == 0
+    train_cli(tmp_path, 4, "--num_seeds", "3", implementation="DDQN")
     for seed in (25, 26, 27):
         folder = run_dir(tmp_path, seed=seed, implementation="DDQN")
         assert {"config.yaml", "last.ckpt", "logger"} <= {path.name for path in folder.iterdir()}
@@ -109,10 +97,7 @@ def test_each_seed_of_many_has_an_ordinary_run_directory(tmp_path):
         assert events.Scalars("time/num_updates")[-1].step == 160
         assert evaluate(folder / "last.ckpt", 2, None, 0)["env_steps"] == 160
     # one of them goes on alone
-    assert (
-        run_cli(tmp_path, "--max_epochs", "5", "--seed", "26", "--resume", implementation="DDQN")
-        == 0
-    )
+    train_cli(tmp_path, 5, "--seed", "26", "--resume", implementation="DDQN")
     assert last(tmp_path, "DDQN", "cartpole", 26)["global_step"] == 5
 
 
@@ -143,23 +128,6 @@ def test_reload_starts_every_seed_from_the_policy(tmp_path, name):
             for key, value in weights.items()
         )
         assert after["state_dict"]["env_steps"] == 40
-
-
-def test_repeated_actions_count_as_environment_steps(tmp_path):
-    for name, gamename in (("DDQN", "cliff"), ("PPO", "lunarlander-continuous")):
-        assert (
-            run_cli(
-                tmp_path,
-                "--max_epochs",
-                "2",
-                implementation=name,
-                gamename=gamename,
-                action_repeat=3,
-            )
-            == 0
-        )
-        state = last(tmp_path, name, gamename)["state_dict"]
-        assert 2 * 80 < state["env_steps"] <= 3 * 80
 
 
 def without_evaluations(state):

@@ -1,6 +1,6 @@
 import pytest
 from helpers.budgets import tiny_settings
-from helpers.runs import last, run_cli
+from helpers.runs import last, run_cli, train_cli
 from pytorch_lightning import Callback
 
 from lightning_rl.run.options import RunOptions
@@ -27,7 +27,7 @@ def test_the_rate_of_a_policy_gradient_falls_with_its_episodes(tmp_path):
     }
     assert run_cli(tmp_path / "whole", implementation="AAC", **settings) == 0
     assert learning_rate(tmp_path / "whole") == [0.0]
-    assert run_cli(tmp_path / "parts", "--max_epochs", "3", implementation="AAC", **settings) == 0
+    train_cli(tmp_path / "parts", 3, implementation="AAC", **settings)
     assert learning_rate(tmp_path / "parts") == pytest.approx([0.005])
     assert run_cli(tmp_path / "parts", "--resume", implementation="AAC", **settings) == 0
     parts, whole = (last(tmp_path / name, "AAC")["state_dict"] for name in ("parts", "whole"))
@@ -82,7 +82,7 @@ def test_both_rates_of_rcp_a_fall_with_its_steps(tmp_path):
         "learning_rate": 0.01,
         "critic_learning_rate": 0.02,
     }
-    assert run_cli(tmp_path, "--max_epochs", "2", implementation="RCP-A", **settings) == 0
+    train_cli(tmp_path, 2, implementation="RCP-A", **settings)
     policy, critic = learning_rate(tmp_path, "RCP-A")
     assert critic == pytest.approx(2 * policy)
     assert 0.0099 < policy < 0.01

@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 import torch
-from helpers.runs import last, run_cli, run_dir
+from helpers.runs import last, run_cli, run_dir, train_cli
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import lightning_rl
@@ -30,14 +30,9 @@ STRATEGIES = [
 def test_resuming_equals_not_having_stopped(tmp_path, implementation, strategy, settings):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     settings = {"strategy": strategy, **settings}
-    assert run_cli(whole, "--max_epochs", "5", implementation=implementation, **settings) == 0
+    train_cli(whole, 5, implementation=implementation, **settings)
     for epochs in ("2", "5"):
-        assert (
-            run_cli(
-                parts, "--max_epochs", epochs, "--resume", implementation=implementation, **settings
-            )
-            == 0
-        )
+        train_cli(parts, epochs, "--resume", implementation=implementation, **settings)
     a, b = (last(folder, implementation) for folder in (whole, parts))
     for name, value in a["state_dict"].items():
         if isinstance(value, torch.Tensor):
@@ -56,17 +51,15 @@ def test_a_search_that_was_solved_is_not_gone_on_with(tmp_path):
     """Its second generation would change the proxy that solved the task."""
     settings = {"solved_return": -1.0, "stop_when_solved": True, "eval_interval": 50}
     for _ in range(2):
-        assert (
-            run_cli(tmp_path, "--max_epochs", "3", "--resume", implementation="SE", **settings) == 0
-        )
+        train_cli(tmp_path, 3, "--resume", implementation="SE", **settings)
         state = last(tmp_path, "SE")["callbacks"]["SaveProxy"]
         assert (len(state["curve"]), state["solved"]) == (1, True)
 
 
 def test_processes_give_the_same_run(tmp_path):
     here, there = tmp_path / "here", tmp_path / "there"
-    assert run_cli(here, "--max_epochs", "2", implementation="SE") == 0
-    assert run_cli(there, "--max_epochs", "2", "--num_workers", "2", implementation="SE") == 0
+    train_cli(here, 2, implementation="SE")
+    train_cli(there, 2, "--num_workers", "2", implementation="SE")
     assert last(here, "SE")["callbacks"]["SaveProxy"] == last(there, "SE")["callbacks"]["SaveProxy"]
     means = [last(folder, "SE")["state_dict"]["strategy.mean"] for folder in (here, there)]
     torch.testing.assert_close(
@@ -75,7 +68,7 @@ def test_processes_give_the_same_run(tmp_path):
 
 
 def test_a_run_leaves_its_best_proxy_and_its_metrics(tmp_path):
-    assert run_cli(tmp_path, "--max_epochs", "4", implementation="SE", gamename="acrobot") == 0
+    train_cli(tmp_path, 4, implementation="SE", gamename="acrobot")
     folder = run_dir(tmp_path, "acrobot", implementation="SE")
     proxy, params, about = read_proxy(folder / "proxy.pt", "acrobot")
     state = last(tmp_path, "SE", "acrobot")["state_dict"]
@@ -96,12 +89,9 @@ def test_a_run_leaves_its_best_proxy_and_its_metrics(tmp_path):
 
 
 def test_a_search_goes_on_from_a_proxy(tmp_path):
-    assert run_cli(tmp_path / "first", "--max_epochs", "2", implementation="SE") == 0
+    train_cli(tmp_path / "first", 2, implementation="SE")
     start = run_dir(tmp_path / "first", "cartpole", implementation="SE") / "proxy.pt"
-    assert (
-        run_cli(tmp_path / "second", "--max_epochs", "1", implementation="SE", start=str(start))
-        == 0
-    )
+    train_cli(tmp_path / "second", 1, implementation="SE", start=str(start))
     _, best, _ = read_proxy(
         run_dir(tmp_path / "second", "cartpole", implementation="SE") / "proxy.pt"
     )
@@ -125,12 +115,7 @@ def test_the_agent_of_a_proxy_is_played_as_it_was_tested(tmp_path, monkeypatch):
     """Greedily, and with the action repeat of its config; a run says so too, and its film does
     not end it.
     """
-    assert (
-        run_cli(
-            tmp_path, "--max_epochs", "1", "--recording_epoch_interval", "1", implementation="SD"
-        )
-        == 0
-    )
+    train_cli(tmp_path, 1, "--recording_epoch_interval", "1", implementation="SD")
     folder = run_dir(tmp_path, implementation="SD")
     assert (folder / "recordings" / "epoch_0" / "greedy.mp4").stat().st_size > 0
     weights = last(tmp_path, "SD")["state_dict"]

@@ -2,7 +2,7 @@ import itertools
 from types import SimpleNamespace
 
 import pytest
-from helpers.runs import last, run_cli, run_dir
+from helpers.runs import last, run_cli, run_dir, train_cli
 
 from lightning_rl.lab.scalars import read_scalar
 from lightning_rl.methods import base
@@ -29,17 +29,7 @@ def test_judges_steps_are_counted_as_evaluation(tmp_path):
         "eval_interval": 10**6,
         "steps_per_epoch": 20,
     }
-    assert (
-        run_cli(
-            tmp_path,
-            "--max_epochs",
-            "60",
-            implementation="DDQN",
-            gamename="cartpole-v0",
-            **settings,
-        )
-        == 0
-    )
+    train_cli(tmp_path, 60, implementation="DDQN", gamename="cartpole-v0", **settings)
     state = last(tmp_path, "DDQN", "cartpole-v0")["state_dict"]
     scored = read_scalar(
         run_dir(tmp_path, "cartpole-v0", implementation="DDQN"), "time/episodes"
@@ -54,12 +44,7 @@ def test_steps_that_are_filmed_are_counted_as_evaluation(tmp_path, name):
     counted = []
     for flags in (["--recording_epoch_interval", "2"], []):
         folder = tmp_path / str(len(counted))
-        assert (
-            run_cli(
-                folder, "--max_epochs", "2", *flags, *both, implementation=name, eval_interval=10**6
-            )
-            == 0
-        )
+        train_cli(folder, 2, *flags, *both, implementation=name, eval_interval=10**6)
         first, *other = (
             last(folder, name, seed=25 + n)["state_dict"]["eval_env_steps"]
             for n in range(2 if both else 1)
@@ -105,17 +90,7 @@ def test_a_run_says_what_ended_it_before_the_steps_that_were_asked_for(
 
 @pytest.mark.parametrize(("implementation", "gamename", "settings"), CASES)
 def test_training_episodes_are_counted_and_logged(tmp_path, implementation, gamename, settings):
-    assert (
-        run_cli(
-            tmp_path,
-            "--max_epochs",
-            "3",
-            implementation=implementation,
-            gamename=gamename,
-            **settings,
-        )
-        == 0
-    )
+    train_cli(tmp_path, 3, implementation=implementation, gamename=gamename, **settings)
     state = last(tmp_path, implementation, gamename)["state_dict"]
     logged = read_scalar(
         run_dir(tmp_path, gamename, implementation=implementation), "time/episodes"

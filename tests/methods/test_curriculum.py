@@ -4,7 +4,7 @@ from types import SimpleNamespace as Named
 
 import pytest
 import torch
-from helpers.runs import last, run_cli, run_dir
+from helpers.runs import last, run_cli, run_dir, train_cli
 
 from lightning_rl.lab.scalars import read_scalar
 from lightning_rl.methods.curriculum import GrowingHorizon
@@ -51,10 +51,7 @@ def test_tests_of_a_generation_are_cut_those_of_an_evaluation_are_not(tmp_path, 
     Perfect learners are tested alike.
     """
     settings = {**CUT, **learners, "max_train_steps": 20, "stop_rule": "none"}
-    assert (
-        run_cli(tmp_path, "--max_epochs", "5", implementation="SE", gamename="acrobot", **settings)
-        == 0
-    )
+    train_cli(tmp_path, 5, implementation="SE", gamename="acrobot", **settings)
     scores = last(tmp_path, "SE", "acrobot")["callbacks"]["SaveProxy"]["curve"]
     limits = [-20, -140, -260, -380, -500]
     assert all(score >= limit for score, limit in zip(scores, limits, strict=True))
@@ -73,10 +70,7 @@ def test_tests_of_a_generation_are_cut_those_of_an_evaluation_are_not(tmp_path, 
 def test_whole_episodes_alone_solve_a_task(tmp_path):
     """In 20 steps nobody loses more than 20, which is no sign of an Acrobot that swings up."""
     settings = {**CUT, "stop_when_solved": True, "solved_return": -499.5, "max_train_steps": 20}
-    assert (
-        run_cli(tmp_path, "--max_epochs", "4", implementation="SE", gamename="acrobot", **settings)
-        == 0
-    )
+    train_cli(tmp_path, 4, implementation="SE", gamename="acrobot", **settings)
     state = last(tmp_path, "SE", "acrobot")["callbacks"]["SaveProxy"]
     assert len(state["curve"]) == 4
     assert "solved" not in state
@@ -86,12 +80,7 @@ def test_whole_episodes_alone_solve_a_task(tmp_path):
 def test_processes_and_resumption_give_the_same(tmp_path):
     runs = [("a", 3, ()), ("b", 3, ("--num_workers", "2")), ("c", 1, ()), ("c", 3, ("--resume",))]
     for name, epochs, flags in runs:
-        assert (
-            run_cli(
-                tmp_path / name, "--max_epochs", str(epochs), *flags, implementation="SD", **CUT
-            )
-            == 0
-        )
+        train_cli(tmp_path / name, epochs, *flags, implementation="SD", **CUT)
     a, b, c = (last(tmp_path / name, "SD") for name in "abc")
     assert a["callbacks"]["SaveProxy"] == b["callbacks"]["SaveProxy"] == c["callbacks"]["SaveProxy"]
     assert torch.equal(a["state_dict"]["strategy.mean"], c["state_dict"]["strategy.mean"])

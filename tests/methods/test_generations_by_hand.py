@@ -7,10 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from helpers import methods
 from helpers.budgets import tiny_settings
 from helpers.method_updates import descend, leaves, relu_net
-from helpers.runs import attach
-from pytorch_lightning import Callback, Trainer
+from helpers.methods import attach
+from pytorch_lightning import Callback
 from pytorch_lightning.loggers import CSVLogger
 
 from lightning_rl.core.config import build_config, merged_values
@@ -29,19 +30,8 @@ from lightning_rl.methods.supervised_model import Data, collect
 
 
 def build(name, gamename="cartpole", **settings):
-    entry = implementation(name)
-    config = build_config(
-        entry.Config,
-        [*merged_values(name, gamename), ("test", {**tiny_settings(name), **settings})],
-    )
-    method = entry(
-        **{
-            "implementation": name,
-            "gamename": gamename,
-            "seed": 3,
-            "config": dataclasses.asdict(config),
-        }
-    )
+    """A small method whose scalars stand in ``logged``."""
+    method = methods.build(name, gamename, **settings)
     method.logged = {}
     method.log_scalars = method.logged.update
     return method
@@ -121,16 +111,14 @@ def test_a_plain_trainer_with_a_users_callback_and_logger_is_enough(tmp_path, na
     def fit(folder, epochs, checkpoint=None):
         method, spy = build(name, gamename, eval_interval=2), Spy()
         del method.log_scalars
-        trainer = Trainer(
-            max_epochs=epochs,
+        trainer = methods.quiet_trainer(
+            epochs,
             default_root_dir=folder,
             callbacks=[spy],
             logger=CSVLogger(folder),
-            accelerator="cpu",
             check_val_every_n_epoch=2,
             num_sanity_val_steps=0,
-            enable_progress_bar=False,
-            enable_model_summary=False,
+            enable_checkpointing=True,
         )
         trainer.fit(method, datamodule=method.rollouts(), ckpt_path=checkpoint, weights_only=True)
         return trainer, method, spy

@@ -153,17 +153,6 @@ def test_inner_agents_begin_with_weights_of_their_own(varied):
     assert not np.array_equal(*(agent.module(n)(torch.ones(4)).detach().numpy() for n in range(2)))
 
 
-def test_the_step_budget_counts_environment_steps_in_whole_decisions():
-    """Ten steps at three a decision: four decisions."""
-    name, cfg = LOOP.agents[0]
-    agents = ((name, dataclasses.replace(cfg, action_repeat=3)),)
-    loop = dataclasses.replace(
-        LOOP, agents=agents, proxy=dataclasses.replace(PROXY, horizon=100), max_train_steps=10
-    )
-    params = torch.zeros(1, PROXY.net.size)
-    assert [outcome.train_steps for outcome in loop.evaluate(params, [7], [0])] == [12]
-
-
 def test_a_score_is_the_mean_of_the_test_episodes():
     trained = LOOP.train(0, torch.zeros(2, PROXY.net.size), [7, 8])
     outcomes = LOOP.outcomes(

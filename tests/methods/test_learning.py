@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers.runs import run_cli, run_dir
+from helpers.runs import run_dir, train_cli
 
 from lightning_rl.lab.evaluate import evaluate
 from lightning_rl.lab.scalars import read_scalar
@@ -27,7 +27,7 @@ def test_udrl_obeys_commands_on_the_identity_task(tmp_path, toy_games, network):
         "recent_episodes": 40,
         "eval_interval": 30,
     }
-    assert run_cli(tmp_path, "--max_epochs", "30", gamename="count", **settings) == 0
+    train_cli(tmp_path, 30, gamename="count", **settings)
     checkpoint = run_dir(tmp_path, "count") / "last.ckpt"
     obtained = {
         r: evaluate(checkpoint, 40, {"return": r, "horizon": 10})["sampled"]["return"]["mean"]

@@ -1,6 +1,6 @@
 import pytest
 import torch
-from helpers.runs import run_cli, run_dir
+from helpers.runs import run_cli, run_dir, train_cli
 
 from lightning_rl.envs.proxies import read_proxy
 from lightning_rl.envs.synthetic import SyntheticNet
@@ -40,12 +40,9 @@ def test_losses_by_hand_and_the_swapped_inputs_of_the_published_form():
 def test_a_model_of_cartpole_learns_the_task_and_resumes_exactly(tmp_path):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     settings = {"data_steps": 300, "batch_size": 64, "hidden": [32], "eval_interval": 10}
-    assert run_cli(whole, "--max_epochs", "20", implementation="MBRL", **settings) == 0
+    train_cli(whole, 20, implementation="MBRL", **settings)
     for epochs in ("10", "20"):
-        assert (
-            run_cli(parts, "--max_epochs", epochs, "--resume", implementation="MBRL", **settings)
-            == 0
-        )
+        train_cli(parts, epochs, "--resume", implementation="MBRL", **settings)
     first, second = (
         read_proxy(run_dir(folder, implementation="MBRL") / "proxy.pt") for folder in (whole, parts)
     )

@@ -1,7 +1,6 @@
 """Model-based runs as a user starts them."""
 
 import csv
-import json
 from collections import Counter
 from types import SimpleNamespace
 
@@ -9,9 +8,9 @@ import matplotlib.pyplot as plt
 import pytest
 import torch
 from helpers.members import assert_same_runs, check_a_seed_of_many
-from helpers.runs import last, run_cli, run_dir
-from pytorch_lightning import Callback, Trainer
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from helpers.methods import quiet_trainer
+from helpers.runs import last, run_cli, run_dir, train_cli
+from pytorch_lightning import Callback
 
 from lightning_rl.cli import main
 from lightning_rl.core.config import build_config, merged_values
@@ -35,50 +34,6 @@ from lightning_rl.run.processes import split_seeds
 )
 def test_a_resumed_seed_of_many_is_the_seed_alone(tmp_path, implementation, gamename):
     check_a_seed_of_many(tmp_path, implementation, gamename)
-
-
-def test_each_seed_has_a_run_directory_of_its_own(tmp_path, capsys):
-    assert (
-        run_cli(
-            tmp_path,
-            "--max_epochs",
-            "4",
-            "--num_seeds",
-            "2",
-            implementation="simple-model",
-            gamename="procmaze-3",
-        )
-        == 0
-    )
-    for seed in (25, 26):
-        folder = run_dir(tmp_path, "procmaze-3", seed, "simple-model")
-        events = EventAccumulator(str(folder / "logger" / "version_0"))
-        events.Reload()
-        tags = {
-            "eval/return_mean",
-            "eval_greedy/return_mean",
-            "rollout/reward_rate",
-            "train/value_loss",
-            "model/obs_loss",
-        }
-        assert tags <= set(events.Tags()["scalars"])
-        assert events.Scalars("eval_greedy/return_mean")[-1].step == 40
-        assert (
-            main(
-                [
-                    "--eval_agent",
-                    str(folder / "last.ckpt"),
-                    "--eval_episodes",
-                    "2",
-                    "--num_workers",
-                    "0",
-                ]
-            )
-            == 0
-        )
-        report = json.loads((folder / "evaluation.json").read_text())
-        assert report["env_steps"] == 40
-        assert (folder / "evaluation.mp4").exists()
 
 
 def test_groups_of_seeds_in_processes_are_the_same_runs(tmp_path, capfd):
@@ -125,10 +80,7 @@ def test_seeds_are_split_evenly():
     ],
 )
 def test_imagined_roll_outs_beside_real_ones(tmp_path, capsys, implementation, gamename):
-    assert (
-        run_cli(tmp_path, "--max_epochs", "1", implementation=implementation, gamename=gamename)
-        == 0
-    )
+    train_cli(tmp_path, 1, implementation=implementation, gamename=gamename)
     checkpoint = run_dir(tmp_path, gamename, implementation=implementation) / "last.ckpt"
     assert main(["--eval_agent", str(checkpoint), "--imagine", "--eval_episodes", "40"]) == 0
     assert "mean absolute errors" in capsys.readouterr().out
@@ -210,7 +162,7 @@ def test_the_errors_of_what_is_imagined_by_hand():
 
 
 def test_imagination_needs_a_model(tmp_path, capsys):
-    assert run_cli(tmp_path, "--max_epochs", "2", implementation="ER", gamename="procmaze-2") == 0
+    train_cli(tmp_path, 2, implementation="ER", gamename="procmaze-2")
     checkpoint = run_dir(tmp_path, "procmaze-2", implementation="ER") / "last.ckpt"
     capsys.readouterr()
     assert main(["--eval_agent", str(checkpoint), "--imagine"]) == 2
@@ -242,15 +194,7 @@ def test_lightning_sees_every_update_and_keeps_weights_and_moments(tmp_path):
         "panflute-2", implementation="simple-model", seed=1, num_seeds=2, learning_starts=5, **small
     )
     spy = Spy()
-    quiet = {
-        "logger": False,
-        "enable_checkpointing": False,
-        "enable_progress_bar": False,
-        "enable_model_summary": False,
-    }
-    trainer = Trainer(
-        accelerator="cpu", max_epochs=2, callbacks=[spy], num_sanity_val_steps=0, **quiet
-    )
+    trainer = quiet_trainer(2, callbacks=[spy], num_sanity_val_steps=0)
     trainer.fit(method, datamodule=method.rollouts())
     assert spy.steps == {"MemberAdam": 30, "Clock": 2}
     trainer.save_checkpoint(tmp_path / "all.ckpt")

@@ -2,8 +2,8 @@
 
 import pytest
 from helpers.members import HORIZON, Match, Task
+from helpers.methods import quiet_trainer
 from pydantic.dataclasses import dataclass
-from pytorch_lightning import Trainer
 
 from lightning_rl.agents.dqn import DDQN, DDQNConfig
 from lightning_rl.agents.registry import AGENTS
@@ -54,15 +54,7 @@ def test_it_trains_on_its_own():
     method = implementation("halving")(
         "cartpole", steps_per_epoch=30, learning_starts=0, eval_episodes=2
     )
-    trainer = Trainer(
-        max_epochs=2,
-        accelerator="cpu",
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        limit_val_batches=0,
-    )
+    trainer = quiet_trainer(2, limit_val_batches=0)
     trainer.fit(method, datamodule=method.rollouts())
     assert isinstance(method.agent, Halving)
     assert int(method.num_updates) == int(method.env_steps) == 60

@@ -87,26 +87,6 @@ def test_held_noise_is_less_and_less_and_none_beyond_the_budget():
     assert experience.noise_hold() == 0.8
 
 
-@pytest.mark.parametrize("used", [False, True])
-@pytest.mark.parametrize("stale", [False, True])
-def test_snapshot_resumes_the_running_mean_and_the_age(stale, used):
-    method, experience = build("REINFORCE", stale_rollouts=stale)
-    for _ in range(3):
-        experience.next_batch()
-        drift(method)
-    other_method, other = build("REINFORCE", stale_rollouts=stale)
-    other_method.policy.load_state_dict(method.policy.state_dict())
-    if used:  # what it held is gone
-        other.next_batch()
-        drift(other_method)
-        other_method.policy.load_state_dict(method.policy.state_dict())
-    other.load_state_dict(experience.state_dict())
-    a, b = experience.next_batch(), other.next_batch()
-    assert torch.equal(a.obs, b.obs)
-    for name in ("rollout/return_running_mean", "rollout/policy_age"):
-        assert a.scalars[name] == b.scalars[name]
-
-
 def test_past_parameters_that_do_not_fit_are_refused():
     _, rollouts = build("REINFORCE", stale_rollouts=True, num_episodes_per_iter=4)
     rollouts.next_batch()

@@ -5,71 +5,17 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from helpers.policy_gradient import METHODS, build, same, some_batch, update, with_end
+from helpers.policy_gradient import METHODS, build, same, some_batch, update
 from helpers.runs import run_cli
-from helpers.toys import make_episode
 
 from lightning_rl.core import catalogue
 from lightning_rl.core.catalogue import entry
 from lightning_rl.core.config import build_config, merged_values, presets
 from lightning_rl.core.errors import UserError
 from lightning_rl.methods import registry
-from lightning_rl.methods.policy_gradient import PolicyGradient, step_batch
+from lightning_rl.methods.policy_gradient import PolicyGradient
 from lightning_rl.methods.registry import IMPLEMENTATIONS, register_method
 from lightning_rl.run.train import train
-
-
-@pytest.mark.parametrize(
-    ("name", "terms", "logged"),
-    [
-        ("REINFORCE", {"policy_loss"}, set()),
-        ("REINFORCE-baseline", {"policy_loss"}, {"baseline", "advantage_mean"}),
-        ("REINFORCE-entropy", {"policy_loss", "entropy_loss"}, set()),
-        ("REINFORCE-combined", {"policy_loss", "entropy_loss"}, {"baseline", "advantage_mean"}),
-        ("AAC", {"policy_loss", "entropy_loss", "value_loss"}, {"baseline", "advantage_mean"}),
-    ],
-)
-def test_each_method_sums_its_terms(name, terms, logged, monkeypatch):
-    method, _ = build(name)
-    batch, descended = some_batch(), []
-    losses, measured = method.losses(batch)
-    assert losses.keys() == {f"train/{each}" for each in terms}
-    assert measured.keys() == {"train/entropy", *(f"train/{each}" for each in logged)}
-    monkeypatch.setattr(
-        method, "descend", lambda number, loss, max_norm: descended.append(float(loss.detach()))
-    )
-    method.train_epoch(batch)
-    assert descended == [
-        pytest.approx(sum(float(loss.detach()) for loss in losses.values()), rel=1e-5)
-    ]
-
-
-class Constant(torch.nn.Module):
-    """A critic that says 10 everywhere."""
-
-    def forward(self, obs):
-        return torch.full(obs.shape[:-1], 10.0)
-
-
-def test_actor_critic_targets_by_hand():
-    episodes = [make_episode([1.0, 2.0]), with_end(make_episode([3.0, 4.0]), truncated=True)]
-    batch = step_batch(episodes, {})
-    for settings, expected in (
-        ({"gae_lambda": 1.0, "bootstrap_truncated": False}, [2.0, 2.0, 5.0, 4.0]),
-        (
-            {"gae_lambda": 1.0, "bootstrap_truncated": True},
-            [2.0, 2.0, 7.5, 9.0],
-        ),  # 4 + .5*10; 3 + .5*9
-        (
-            {"gae_lambda": 0.0, "bootstrap_truncated": True},
-            [6.0, 2.0, 8.0, 9.0],
-        ),  # r + .5*10, but at the termination
-    ):
-        method, _ = build(gamma=0.5, **settings)
-        method.critic = Constant()
-        returns, value = method.returns(batch)
-        assert returns.tolist() == expected
-        assert value.tolist() == [10.0] * 4
 
 
 @pytest.mark.parametrize("network", ["separate", "shared"])
@@ -95,20 +41,6 @@ def test_further_critic_updates_leave_the_actor_alone_and_fit_better():
         errors.append(float((value - returns).square().mean()))
     assert same(*policies)
     assert errors[1] < 0.9 * errors[0]
-
-
-def test_the_policy_term_does_not_drive_the_critic():
-    method, _ = build(value_delta=0.0)
-    losses, _ = method.losses(some_batch())
-    torch.stack(list(losses.values())).sum().backward()
-    assert all(float(p.grad.abs().sum()) == 0.0 for p in method.critic.parameters())
-    assert any(float(p.grad.abs().sum()) > 0.0 for p in method.policy.parameters())
-
-
-def test_values_of_the_critic_are_flat():
-    method, _ = build()
-    assert method.critic(torch.zeros(7, 4)).shape == (7,)
-    assert method.critic(torch.zeros(1, 4)).shape == (1,)
 
 
 def test_sizes_of_the_assignment():

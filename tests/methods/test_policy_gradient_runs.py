@@ -2,13 +2,12 @@
 
 import dataclasses
 import functools
-import math
 
 import numpy as np
 import pytest
 import torch
 from helpers.policy_gradient import METHODS, build, fit, same
-from helpers.runs import last, run_cli, run_dir
+from helpers.runs import last, run_cli, run_dir, train_cli
 from helpers.toys import make_episode
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -22,7 +21,7 @@ from lightning_rl.methods.policy_gradient import step_batch
 run_aac = functools.partial(run_cli, implementation="AAC")
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", ["REINFORCE", "AAC"])
 def test_runs_are_equal_over_workers_and_when_resumed(tmp_path, name):
     stale = "true" if name == "REINFORCE" else "false"
     play = functools.partial(
@@ -54,18 +53,13 @@ def test_a_run_that_has_reached_its_target_is_not_trained_on_when_resumed(tmp_pa
 
 @pytest.mark.parametrize(("alias", "name"), aliases().items())
 def test_aliases_stand_for_the_long_names_everywhere(tmp_path, alias, name):
-    assert run_cli(tmp_path, "--max_epochs", "2", implementation=alias) == 0
+    train_cli(tmp_path, 2, implementation=alias)
     checkpoint = run_dir(tmp_path, implementation=name) / "last.ckpt"
     assert torch.load(checkpoint, weights_only=True)["hyper_parameters"]["implementation"] == name
     assert (
         main(["--eval_agent", str(checkpoint), "--eval_episodes", "1", "--num_workers", "0"]) == 0
     )
     assert checkpoint.with_name("evaluation.mp4").exists()
-
-
-@pytest.mark.parametrize("gamename", ["lunarlander-continuous", "pendulum", "acrobot", "beresheet"])
-def test_other_environments_run(tmp_path, gamename):
-    assert run_aac(tmp_path, "--max_epochs", "2", gamename=gamename) == 0
 
 
 def test_scalars_and_counters_are_as_promised(tmp_path):
@@ -96,15 +90,6 @@ def test_a_budget_of_episodes_can_be_raised_when_resuming(tmp_path):
     for episodes in (8, 20):
         assert run_aac(tmp_path, "--resume", max_episodes=episodes) == 0
         assert int(last(tmp_path, "AAC")["state_dict"]["episodes"]) == episodes
-
-
-def test_nan_from_the_environment_is_named(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(
-        "gymnasium.envs.classic_control.CartPoleEnv.step",
-        lambda *_: (np.zeros(4), math.nan, True, False, {}),
-    )
-    assert run_aac(tmp_path, "--max_epochs", "2") == 2
-    assert "error: step() gave the reward nan, expected a finite number" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -147,17 +132,8 @@ def test_sanity_check_of_the_assignment(tmp_path):
         "running_mean_len": 10,
         "target_return": -150.0,
     }
-    assert (
-        run_cli(
-            tmp_path,
-            "--max_epochs",
-            "10",
-            "--no_checkpoint",
-            implementation="cpg",
-            gamename="beresheet",
-            **settings,
-        )
-        == 0
+    train_cli(
+        tmp_path, 10, "--no_checkpoint", implementation="cpg", gamename="beresheet", **settings
     )
     run = run_dir(tmp_path, "beresheet", implementation="REINFORCE-combined")
     value = read_scalar(run, "rollout/return_running_mean").value

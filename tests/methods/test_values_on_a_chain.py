@@ -9,8 +9,8 @@ import pytest
 import torch
 from helpers.budgets import tiny_settings
 from helpers.chain import BEST, EYE, GAMMA, HORIZON, Chain, V, chain_episodes
+from helpers.methods import attach
 from helpers.policy_gradient import build, fit
-from helpers.runs import attach
 
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.gamenames import GAMES, Game

@@ -46,34 +46,6 @@ def test_each_member_is_its_plain_network_and_its_vmap(net):
 
 
 @pytest.mark.parametrize("net", NETS, ids=str)
-def test_gradients_are_those_of_the_plain_networks(net):
-    params, x = net.init(generators(4)), torch.randn(4, 9, 3)
-    grad = gradient(net, params, x)
-    for n in range(4):
-        module = net.module(params[n])
-        module(x[n]).square().mean().backward()
-        for parameter in module.parameters():
-            parameter.data = parameter.grad
-        expected = net.from_modules([module])
-        torch.testing.assert_close(grad[n : n + 1], expected, rtol=1e-4, atol=1e-6)
-
-
-@pytest.mark.parametrize("net", NETS, ids=str)
-def test_a_member_of_eight_is_the_member_alone(net):
-    """Up to rounding: the library may add up in another order for another number of members. See
-    also the next test.
-    """
-    params, x = net.init(generators(8)), torch.randn(8, 199, 3)
-    out, grad = net(params, x), gradient(net, params, x)
-    for n in range(8):
-        one = slice(n, n + 1)
-        torch.testing.assert_close(out[one], net(params[one], x[one]), rtol=1e-5, atol=1e-6)
-        torch.testing.assert_close(
-            grad[one], gradient(net, params[one], x[one]), rtol=1e-4, atol=1e-6
-        )
-
-
-@pytest.mark.parametrize("net", NETS, ids=str)
 def test_nothing_of_a_member_enters_another(net):
     """To the last bit, at the same shapes: every other member and its inputs are exchanged."""
     params, x = net.init(generators(3)), torch.randn(3, 19, 3)

@@ -126,19 +126,6 @@ def gradient(model, params, real, noise, weights=WEIGHTS):
 
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
-def test_a_member_of_many_is_the_member_alone(model):
-    params, real, noise = setting(model, members=3)
-    parts, grad = gradient(model, params, real, noise)
-    for n in range(3):
-        rows = slice(n, n + 1)
-        alone, mine = gradient(
-            model, params[rows], RealSteps(*(x[rows] for x in real)), noise[rows]
-        )
-        torch.testing.assert_close(alone, parts[:, rows])
-        torch.testing.assert_close(mine, grad[rows], rtol=1e-4, atol=1e-6)
-
-
-@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 @pytest.mark.parametrize("weights", [(0.5, 2.0, 3.0, 0.8, 0.2), (0, 0, 0, 1, 0), (0, 0, 0, 0, 1)])
 def test_the_gradient_is_that_of_the_weighted_loss(model, weights):
     params, real, noise = setting(model)
@@ -146,46 +133,6 @@ def test_the_gradient_is_that_of_the_weighted_loss(model, weights):
     torch.testing.assert_close(
         grad, written_out(model, params, real, noise, loss_weights(*weights)), rtol=1e-4, atol=1e-6
     )
-
-
-def test_the_simple_model_is_not_trained_on_what_follows_a_termination():
-    params, real, noise = setting(SIMPLE)
-    obs = SIMPLE.parts.index("obs")
-    ended = real._replace(continues=torch.zeros_like(real.continues))
-    assert not gradient(SIMPLE, params, ended, noise)[0][obs].any()
-    assert gradient(
-        SIMPLE, params, ended._replace(continues=torch.ones_like(real.continues)), noise
-    )[0][obs].all()
-
-
-@pytest.mark.parametrize("model", [CATEGORICAL, GAUSSIAN], ids=["categorical", "gaussian"])
-def test_divergences_move_one_side_each(model):
-    """The prior's weight is that of the gradient that reaches the dynamics network, and the encoder
-    through the latent that it starts from; the posterior's that of the encoding of the next
-    observation, and not of the dynamics network.
-    """
-    params, real, noise = setting(model)
-    encoder, dynamics = (
-        slice(0, model.nets[0].size),
-        slice(model.nets[0].size, model.nets[0].size + model.nets[1].size),
-    )
-    prior, posterior = (
-        gradient(model, params, real, noise, loss_weights(0, 0, 0, *weights))[1]
-        for weights in ((1, 0), (0, 1))
-    )
-    assert prior[:, dynamics].any()
-    assert prior[:, encoder].any()
-    assert not posterior[:, dynamics].any()
-    assert posterior[:, encoder].any()
-
-
-@pytest.mark.parametrize("model", [CATEGORICAL, GAUSSIAN], ids=["categorical", "gaussian"])
-def test_reconstruction_is_masked_at_terminations_and_divergences_are_not(model):
-    params, real, noise = setting(model)
-    ended = real._replace(continues=torch.zeros_like(real.continues))
-    parts, _ = gradient(model, params, ended, noise)
-    assert not parts[model.parts.index("obs")].any()
-    assert (parts[model.parts.index("kl")] > 0).all()
 
 
 @pytest.mark.parametrize("latent", [CategoricalLatent(4, 3), GaussianLatent(4, "sigmoid2", 0.0)])

@@ -8,7 +8,6 @@ from lightning_rl.core.errors import RolloutError
 from lightning_rl.core.gamenames import GAMES
 from lightning_rl.core.types import Request
 from lightning_rl.envs.spec import env_spec
-from lightning_rl.methods.upside_down.commands import ReturnHorizon
 from lightning_rl.rollouts.player import Player
 
 
@@ -63,29 +62,6 @@ def test_lock_step_equals_replaying_the_actions_alone():
             rewards.append(r)
         np.testing.assert_array_equal(episode.obs, np.stack(obs))
         np.testing.assert_array_equal(episode.reward, np.array(rewards, dtype=np.float32))
-
-
-def test_command_follows_the_rule_at_every_step():
-    spec = env_spec("lunarlander")
-    rule = ReturnHorizon(max_return=320.0, last_few=1, horizon_scale=1.0).after
-    player = Player(spec, toy_policy(spec), next_command=rule)
-    for episode in player.play(requests(3)):
-        command = np.array([[100.0, 50.0]], dtype=np.float32)
-        for t in range(episode.length):
-            np.testing.assert_allclose(episode.command[t], command[0], rtol=1e-5)
-            command = rule(command, episode.reward[t : t + 1])
-
-
-def test_greedy_takes_the_mode_and_ignores_the_noise():
-    spec = env_spec("cartpole")
-    policy = toy_policy(spec)
-    (a,) = Player(spec, policy).play(requests(1, "greedy"))
-    import torch
-
-    modes = policy.distribution(
-        torch.from_numpy(a.obs[:-1]), torch.from_numpy(a.command)
-    ).output.argmax(-1)
-    assert a.action.tolist() == modes.tolist()
 
 
 @pytest.mark.parametrize("gamename", ["acrobot", "pendulum"])

@@ -27,14 +27,6 @@ def newest(
     return buffer
 
 
-def test_keeps_the_best_sorted():
-    buffer = buffer_with([[1.0], [5.0], [3.0, 1.0], [0.0], [2.0]], capacity=3)
-    assert buffer.highest(10)[0].tolist() == [5.0, 4.0, 2.0]
-    assert buffer.highest(2)[1].tolist() == [1, 2]
-    buffer.add([make_episode([-7.0])])
-    assert buffer.highest(10)[0].tolist() == [5.0, 4.0, 2.0]
-
-
 def test_equal_returns_are_all_kept_and_the_oldest_of_the_worst_gives_way():
     buffer = buffer_with([[1.0, 0.0], [1.0], [0.5, 0.5, 0.0]], capacity=3)
     assert buffer.highest(3)[0].tolist() == [1.0, 1.0, 1.0]
@@ -68,12 +60,6 @@ def test_flat_by_hand():
     assert flat.episode_return.tolist() == [3.0, 3.0, 3.0]
     assert flat.first.tolist() == [0, 2]
     assert len(flat) == 3
-
-
-def test_the_return_of_an_episode_stands_at_all_its_steps():
-    assert flatten(
-        [make_episode([5.0]), make_episode([1.0, 2.0, 4.0])]
-    ).episode_return.tolist() == [5.0, 7.0, 7.0, 7.0]
 
 
 def test_truncated_episodes_are_last_but_not_terminated():

@@ -161,11 +161,6 @@ def test_the_command_is_lowered_by_what_was_collected_and_by_a_step():
     ]
 
 
-def test_without_a_rule_the_command_holds():
-    (episode,), _ = play([Script(0, [1.0, 2.0, 3.0])], asked(1, command=(5.0,)))
-    assert episode.command.tolist() == [[5.0]] * 3
-
-
 def test_action_noise_is_fresh_at_every_step_and_for_every_episode():
     """Over blocks of 64 steps: no number comes twice, and an episode alone meets what it meets
     in company.

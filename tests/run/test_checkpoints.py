@@ -28,33 +28,6 @@ def best(folder):
     return sorted(path.name for path in folder.glob("epoch=*.ckpt"))
 
 
-def test_a_checkpoint_cannot_name_what_is_removed(tmp_path):
-    train_cli(tmp_path, 2, eval_interval=1)
-    victim, folder = tmp_path / "victim", run_dir(tmp_path)
-    (victim / "below").mkdir(parents=True)
-    (victim / "below" / "theirs.txt").write_text("theirs")
-    content = torch.load(folder / "last.ckpt", weights_only=True)
-    hostile = f"{folder}/../../../../victim"
-    content["callbacks"][
-        "ModelCheckpoint{'monitor': 'eval/return_mean', 'mode': 'max', 'every_n_train_steps': 0, "
-        "'every_n_epochs': 1, 'train_time_interval': None}"
-    ] = {
-        "monitor": "eval/return_mean",
-        "best_model_score": torch.tensor(-1e9),
-        "best_model_path": hostile,
-        "current_score": torch.tensor(-1e9),
-        "dirpath": str(folder),
-        "best_k_models": {hostile: torch.tensor(-1e9)},
-        "kth_best_model_path": hostile,
-        "kth_value": torch.tensor(-1e9),
-        "last_model_path": hostile,
-    }
-    torch.save(content, folder / "last.ckpt")
-    assert run_cli(tmp_path, "--max_epochs", "4", "--resume", eval_interval=1) == 2
-    assert (victim / "below" / "theirs.txt").read_text() == "theirs"
-    assert len(best(folder)) == 1
-
-
 def test_a_run_that_was_moved_keeps_its_best(tmp_path):
     whole, parts, moved = tmp_path / "whole", tmp_path / "parts", tmp_path / "moved"
     train_cli(whole, 8, eval_interval=1)

@@ -35,21 +35,6 @@ def refused(capsys, *words, says):
     assert says in printed[0]
 
 
-def test_a_title_is_no_file_that_is_read(sources):
-    command = [
-        "figures",
-        "curves",
-        str(sources / "out"),
-        str(sources / "a.csv"),
-        "--title",
-        "word " * 60,
-    ]
-    assert [main(command), main(command)] == [
-        0,
-        0,
-    ]  # the second looks whether it would overwrite what it reads
-
-
 @pytest.fixture
 def sources(tmp_path):
     for name in ("a.csv", "b.csv", "ref.csv"):
@@ -204,17 +189,6 @@ def test_a_results_table_goes_on_after_a_torn_write(torn, tmp_path):
         results.add([{"n": 3, "score": 4.0}])
     assert done == {16: [1, 2], 18: [1]}[len(torn)]
     assert path.read_text() == "n,score\n" + "".join(f"{n},{n + 1}\n" for n in (*done, 3))
-
-
-def test_a_malformed_row_is_named_and_kept(tmp_path):
-    path = tmp_path / "out.csv"
-    path.write_text("n,score\n1,2\n1,2,3\n")
-    with (
-        pytest.raises(UserError, match="row 3: 3 values in 2 columns"),
-        open_results(path, ("n", "score"), ("n",)),
-    ):
-        pass
-    assert path.read_text() == "n,score\n1,2\n1,2,3\n"
 
 
 def test_an_evaluation_leaves_foreign_files_beside_the_checkpoint(tmp_path, capsys):

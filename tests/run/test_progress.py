@@ -7,7 +7,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from helpers.runs import run_cli
+from helpers.runs import train_cli
 
 from lightning_rl.agents import training
 from lightning_rl.core import console
@@ -72,14 +72,6 @@ def test_a_search_for_proxies_shows_its_fitness(shown):
     assert "fitness 0.98 · " in last_frame(out.getvalue())
 
 
-def test_agents_that_end_after_so_many_episodes_are_as_far_as_these(shown, monkeypatch):
-    seconds = itertools.count(0, 30)
-    monkeypatch.setattr(console.time, "monotonic", lambda: next(seconds))
-    out = shown(80)
-    train(SCALARS | {"time/episodes": 250.0}, epochs=1, budget=100_000, episodes=1000)
-    assert " 25.0% 0:0" in last_frame(out.getvalue())
-
-
 def test_after_resume_the_time_left_goes_by_the_episodes_since_then(shown, monkeypatch):
     seconds = itertools.count(0, 30)
     monkeypatch.setattr(console.time, "monotonic", lambda: next(seconds))
@@ -88,24 +80,6 @@ def test_after_resume_the_time_left_goes_by_the_episodes_since_then(shown, monke
     assert re.search(r" 50\.5% · 1:\d\d:\d\d left", out.getvalue()), (
         out.getvalue()
     )  # 495 to go, 5 took a minute
-
-
-def test_part_of_an_epoch_does_not_say_when_all_is_done(shown, monkeypatch):
-    """Agents end sooner than their budget allows: a share of it would promise days."""
-    clock = itertools.count(0, 40)
-    monkeypatch.setattr(console.time, "monotonic", lambda: next(clock))
-    out = shown(None)
-    bar = console.ProgressBar("SE", 0.0, epoch=0.01)
-    bar.show_part(0.01)
-    bar.show(0.5, [])
-    bar.epoch = 0.5
-    bar.show_part(0.9)
-    bar.close()
-    assert out.getvalue().splitlines() == [
-        "SE · 0.0% · 0:00:40 so far · 1% of this epoch",
-        "SE · 50.0% · 0:01:20 left",
-        "SE · 95.0% · 0:00:40 left · 90% of this epoch",
-    ]
 
 
 def test_before_the_first_epoch_the_time_so_far_is_shown(shown):
@@ -149,10 +123,7 @@ def test_generations_and_collections_say_how_far_they_are(
 ):
     parts = []
     monkeypatch.setattr(training, "under_way", lambda *given: parts.append(max(given)))
-    assert (
-        run_cli(tmp_path, "--max_epochs", "1", gamename=gamename, implementation=implementation)
-        == 0
-    )
+    train_cli(tmp_path, 1, gamename=gamename, implementation=implementation)
     assert len(parts) > 3
     assert all(0 <= part <= 1 for part in parts)
     assert max(parts) >= 0.5

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from helpers import ROOT
-from helpers.runs import run_cli
+from helpers.runs import train_cli
 
 import lightning_rl
 from experiments.reproduce import store
@@ -112,7 +112,7 @@ def test_an_agent_is_evaluated_into_a_folder_of_its_own(tmp_path, monkeypatch, c
 @pytest.mark.parametrize("mode", ["sampled", "greedy"])
 def test_a_run_becomes_an_agent_that_acts_as_its_checkpoint(tmp_path, monkeypatch, mode):
     monkeypatch.setattr("lightning_rl.methods.base.Method.action_mode", mode)
-    assert run_cli(tmp_path, "--max_epochs", "2", implementation="AAC", gamename="cartpole") == 0
+    train_cli(tmp_path, 2, implementation="AAC", gamename="cartpole")
     (run_dir,) = tmp_path.glob("cartpole/*/AAC/seed_*")
     monkeypatch.setattr("experiments.shipping.SHIPPED", tmp_path)
     monkeypatch.setattr("experiments.shipping.EPISODES", 3)

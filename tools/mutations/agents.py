@@ -13,7 +13,7 @@ MUTATIONS = [
         ("self.batch_sizes if passes is None else", "self.batch_sizes if True else"),
     ),
     *area(
-        "agents/ppo.py", "agents/test_ppo.py",
+        "agents/ppo.py", "agents/test_reference_ppo.py",
         ("ratio.clamp(1 - clip, 1 + clip)", "ratio.clamp(max=1 + clip)"),
         ("torch.minimum(ratio", "torch.maximum(ratio"),
         ("(x.std(-1, keepdim=True) + eps)", "(x.var(-1, keepdim=True) + eps)"),
@@ -187,7 +187,7 @@ MUTATIONS = [
         ("if step % cfg.target_interval == 0:", "if step < 0:"),
     ),
     *area(
-        "agents/ppo.py", "agents/test_ppo.py",
+        "agents/ppo.py", "agents/test_reference_ppo.py",
         ("ratio.clamp(1 - clip, 1 + clip)", "ratio.clamp(min=1 - clip)"),
     ),
     *area("agents/ppo.py", "agents/test_reference_ppo.py", ("(x.std(-1, keepdim=True) + eps)", "x.std(-1, keepdim=True, correction=0)")),

@@ -3,13 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
-from helpers.runs import run_cli
+from helpers.runs import run_cli, train_cli
 from matplotlib.figure import Figure
 from torch.utils.tensorboard import SummaryWriter
 
 from experiments.figures.histograms import bins_of, coarser
 from experiments.figures.histograms import shares as histogram_shares
-from experiments.figures.protocol_csv import ordered
 from experiments.figures.reward_networks import (
     curve_table,
     first_step,
@@ -190,11 +189,6 @@ def test_a_mean_loss_ends_with_the_shortest_run():
     assert np.isfinite(mean).tolist() == [True, True, False, False]
 
 
-def test_protocols_are_told_apart():
-    table = pd.concat([transfer_table(), transfer_table().assign(protocol="fixed")])
-    assert sorted(with_groups(table)["group"].unique())[0] == "SE, fixed (agents: fixed)"
-
-
 def test_transfer_is_drawn_and_foreign_tables_are_named(tmp_path, capsys):
     transfer_table().to_csv(tmp_path / "t.csv", index=False)
     (tmp_path / "bad.csv").write_text("a,b\n1,2\n")
@@ -279,59 +273,6 @@ def test_reward_curves_by_hand(tmp_path):
     assert lines[lines["reward"] == "real"]["mean"].tolist() == [-50, -45]
 
 
-def test_panels_of_a_row_share_what_they_hold_and_protocols_of_an_agent_stand_side_by_side(
-    tmp_path, monkeypatch
-):
-    """Intervals that are not drawn, of four rewards, stretch no axis."""
-    shown = []
-    monkeypatch.setattr(style, "save", lambda figure, out, table: shown.append(figure))
-    rows = [
-        curve_rows().assign(trained_on=kind, proxy=lambda t, kind=kind: t["proxy"] + kind)
-        for kind in "abcd"
-    ]
-    first, other = pd.concat(rows), pd.concat(rows).assign(returns="-900 -1")
-    parts = [
-        first,
-        first.assign(agent="SARSA"),
-        other.assign(protocol="varied", number=range(len(other))),
-    ]
-    pd.concat(parts).to_csv(tmp_path / "c.csv", index=False)
-    assert main(["figures", "reward-curves", "x", str(tmp_path / "c.csv")]) == 0
-    one, two, three, _ = shown[0].axes
-    assert [axes.get_title() for axes in (one, two, three)] == [
-        "QL (fixed)",
-        "QL (varied)",
-        "SARSA (fixed)",
-    ]
-    assert one.get_ylim() == two.get_ylim()
-    assert -1000 < one.get_ylim()[0] < -900
-    assert three.get_ylim()[0] > -60
-
-
-def test_the_ends_of_single_proxies_are_dots_beside_the_lines_of_many_rewards(
-    tmp_path, monkeypatch
-):
-    shown = []
-    monkeypatch.setattr(style, "save", lambda figure, out, table: shown.append(figure))
-    rows = [
-        curve_rows().assign(trained_on=kind, proxy=lambda t, kind=kind: t["proxy"] + kind)
-        for kind in "abcd"
-    ]
-    for name, count in (("many", 4), ("few", 3)):
-        pd.concat(rows[:count]).to_csv(tmp_path / f"{name}.csv", index=False)
-        assert main(["figures", "reward-curves", "x", str(tmp_path / f"{name}.csv")]) == 0
-    table = rows[0]
-    _, _, units = curve_table(table)
-    many, few = (
-        [line for line in figure.axes[0].lines if line.get_marker() == "."] for figure in shown
-    )
-    assert [line.get_ydata().tolist() for line in many] == [units[:, -1].tolist()] * 4
-    assert (
-        len({line.get_color() for line in many}) == len({line.get_xdata()[0] for line in many}) == 4
-    )
-    assert few == []
-
-
 def test_curves_of_different_grids_do_not_share_an_axis(tmp_path, capsys):
     table = curve_rows()
     table.loc[0, "every"] = 10
@@ -360,22 +301,6 @@ def grid_table():
     return pd.DataFrame(rows).assign(
         gamename="cliff", trained_on="additive", proxy="p", agent="SARSA", agents=2
     )
-
-
-def test_visits_are_not_beside_rewards_as_the_paper_shows_them(tmp_path, monkeypatch):
-    shown = []
-    monkeypatch.setattr(style, "save", lambda figure, out, table: shown.append(figure))
-    kinds = [
-        grid_table().assign(trained_on=kind) for kind in ("additive_potential", "exclusive", "real")
-    ]
-    pd.concat(kinds).to_csv(tmp_path / "g.csv", index=False)
-    for flags in ((), ("--each",)):
-        assert main(["figures", "grid-rewards", "x", str(tmp_path / "g.csv"), *flags]) == 0
-    titles = [[axes.get_title() for axes in figure.axes if axes.get_title()] for figure in shown]
-    rewards = ["additive potential: reward", "exclusive: reward", "real: reward"]
-    assert [title for title in titles[0] if "where" not in title] == titles[1] == rewards
-    assert len(titles[0]) == 6
-    assert "Visits" not in shown[1].get_supxlabel()
 
 
 def test_grid_rewards(tmp_path):
@@ -606,17 +531,7 @@ def test_generations_without_environment_steps_do_not_shift_the_others(tmp_path)
 
 
 def test_supervised_model(tmp_path, capsys):
-    assert (
-        run_cli(
-            tmp_path,
-            "--max_epochs",
-            "3",
-            implementation="MBRL",
-            gamename="cartpole-v0",
-            eval_interval=9,
-        )
-        == 0
-    )
+    train_cli(tmp_path, 3, implementation="MBRL", gamename="cartpole-v0", eval_interval=9)
     transfer_table().assign(trained_on="MBRL").to_csv(tmp_path / "t.csv", index=False)
     table = drawn(tmp_path, "supervised-model", tmp_path / "cartpole-v0", tmp_path / "t.csv")
     losses = table[table["quantity"] == "loss"]
@@ -658,12 +573,3 @@ def test_a_logarithmic_axis_has_numbers_of_one_kind():
         axes.set(yscale="log", ylim=(low, 10))
         style.plain_ticks(axes.yaxis)
         assert [axes.yaxis.get_major_formatter()(value, 0) for value in (1e-3, 1.0)] == expected
-
-
-def test_what_comes_first():
-    assert ordered(["MBRL", "x", "real", "SE, fixed"], {"real": 0, "SE": 1, "MBRL": 2}) == [
-        "real",
-        "SE, fixed",
-        "MBRL",
-        "x",
-    ]

@@ -1,12 +1,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from helpers.runs import cli, log_scalars, run_cli, run_dir
+from helpers.runs import cli, log_scalars, run_dir, train_cli
 from matplotlib.legend import Legend
 
 from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
-from lightning_rl.lab.figures.curves import Look, curves_figure
 from lightning_rl.lab.figures.groups import Group, binned, make_groups, nice_width
 from lightning_rl.lab.figures.registry import LEGENDS
 
@@ -174,41 +173,6 @@ def test_the_axis_of_a_search_says_what_it_counts(tmp_path, steps, flags, label)
     assert f"mean over the {unit} up to" in (tmp_path / "o.svg").read_text()
 
 
-@pytest.mark.parametrize(
-    ("speed", "label"), [(0.0, "gradient updates"), (800.0, "environment steps")]
-)
-def test_as_many_updates_as_steps_are_still_steps(tmp_path, speed, label):
-    run = tmp_path / "runs" / "cliff" / "default" / "QL" / "seed_1"
-    steps = (50, 100, 150)
-    scalars = {
-        "eval/return_mean": dict.fromkeys(steps, 5),
-        "time/num_updates": {step: step for step in steps},
-        "time/env_steps_per_second": dict.fromkeys(steps, speed),
-    }
-    log_scalars(run, scalars)
-    assert (
-        cli("figures", "curves", tmp_path / "o", tmp_path / "runs", "--tag", "eval/return_mean")
-        == 0
-    )
-    assert f">{label}<" in (tmp_path / "o.svg").read_text()
-
-
-def test_a_single_evaluation_is_a_dot_as_a_line_of_one_point_is_not_seen():
-    figure, _ = curves_figure(
-        {"g": [Group("m", ["1"], np.array([500.0, 1_000.0]), np.array([[np.nan, 3.0]]))]},
-        500.0,
-        Look("v"),
-    )
-    (line, *_) = figure.axes[0].get_lines()
-    assert line.get_marker() == "o"
-    two, _ = curves_figure(
-        {"g": [Group("m", ["1"], np.array([500.0, 1_000.0]), np.array([[2.0, 3.0]]))]},
-        500.0,
-        Look("v"),
-    )
-    assert two.axes[0].get_lines()[0].get_marker() == "None"
-
-
 @pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"report"}))
 @pytest.mark.parametrize(
     "points", [[], [(100, float("nan"))], [(100, float("inf"))]], ids=["none", "nan", "inf"]
@@ -246,7 +210,7 @@ def test_statistics_end_with_the_shortest_run():
 
 def test_the_csv_is_what_is_plotted_and_can_be_drawn_again(tmp_path, capsys):
     for seed in ("1", "2"):
-        assert run_cli(tmp_path, "--max_epochs", "4", "--seed", seed) == 0
+        train_cli(tmp_path, 4, "--seed", seed)
     (tmp_path / "paper.csv").write_text("env_steps,value\n100,7\n200,9\n999999,1\n")
     runs = [run_dir(tmp_path, seed=s) for s in (1, 2)]
     assert (
@@ -288,7 +252,7 @@ def test_the_csv_is_what_is_plotted_and_can_be_drawn_again(tmp_path, capsys):
 
 @pytest.mark.parametrize("axis", ["updates", "wall_time"])
 def test_other_axes(tmp_path, axis):
-    assert run_cli(tmp_path, "--max_epochs", "4") == 0
+    train_cli(tmp_path, 4)
     assert draw("curves", tmp_path / "out", run_dir(tmp_path), "--x", axis) == 0
     x = pd.read_csv(tmp_path / "out.csv")[axis]
     assert (x > 0).all()

@@ -59,30 +59,6 @@ def test_a_group_has_one_colour_in_all_environments():
     assert axes.get_xlabel() == "mean over the steps up to 3 (area under the curve)"
 
 
-def test_no_line_runs_through_the_names_of_groups():
-    """Pixel by pixel the name is the same with lines all across it, and without."""
-    pictures = []
-    for lines in ([], [(2 + k / 100, "") for k in range(100)]):
-        figure, (axes,) = style.panels(1)
-        draw_areas(
-            axes,
-            areas([group("a  b", [[1, 2, 3]])]),
-            lines,
-            {"a  b": style.colour(0)},
-            "environment steps",
-        )
-        axes.set_xlim(1.9, 5)
-        figure.canvas.draw()
-        (left, bottom), (right, top) = (
-            axes.texts[0].get_window_extent().get_points().round().astype(int)
-        )
-        drawn = np.asarray(figure.canvas.buffer_rgba())[::-1]
-        pictures.append(drawn[bottom + 1 : top - 1, left + 1 : right - 1])
-    without, across = pictures
-    assert without.min() < 100  # there is a name
-    np.testing.assert_array_equal(across, without)
-
-
 def test_many_groups_of_several_seeds_have_a_panel_each():
     """Behind its seeds and band stand the means of the others, and the axes are the same."""
     groups = [
@@ -112,18 +88,6 @@ def test_many_groups_of_several_seeds_have_a_panel_each():
         assert "grey" not in figure.get_supxlabel()
 
 
-@pytest.mark.parametrize(
-    ("seeds", "panels"), [([30], 1), ([10, 10], 1), ([10, 1, 10], 1), ([10, 11], 2), ([7, 7, 7], 3)]
-)
-def test_groups_of_more_than_twenty_seeds_together_have_a_panel_each(seeds, panels):
-    groups = [group(label, [[1, 2, 3]] * count) for label, count in zip("abc", seeds, strict=False)]
-    figure, _ = curves_figure({"game": groups}, 1.0, Look("v"))
-    assert len(figure.axes) == panels
-    assert (figure.axes[0].get_legend() is None) == (
-        panels > 1
-    )  # the title names a panel's only group
-
-
 def test_panels_are_in_as_many_columns_as_asked_for():
     for count, columns, expected in (
         (1, 2, (1, 1)),
@@ -135,32 +99,6 @@ def test_panels_are_in_as_many_columns_as_asked_for():
         assert len(panels) == count
         assert panels[0].get_gridspec().get_geometry() == expected
         assert figure.get_figwidth() <= style.WIDEST
-
-
-def test_a_legend_of_all_panels_stands_where_they_leave_a_place():
-    """In the fourth place of a grid of two by two, or in a row of its own."""
-    for count, place in ((3, (1, 2, 1, 2)), (4, (2, 3, 0, 2))):
-        figure, panels = style.panels(count, legend=1)
-        for label in "ba":
-            panels[0].plot([1, 2], label=label)
-        style.shared_legend(figure, panels, first=["a", "c"])
-        spec = figure.axes[-1].get_subplotspec()
-        assert (
-            spec.rowspan.start,
-            spec.rowspan.stop,
-            spec.colspan.start,
-            spec.colspan.stop,
-        ) == place
-        assert [text.get_text() for text in figure.axes[-1].get_legend().get_texts()] == ["a", "b"]
-
-
-def test_a_number_stays_with_what_it_counts():
-    assert style.even_lines("each of 20 episodes", 12) == "each of\n20 episodes"
-
-
-def test_a_word_that_is_wider_than_the_figure_has_a_line_of_its_own():
-    assert style.even_lines("/a/long/path", 8) == "/a/long/path"
-    assert style.even_lines("of /a/long/path here", 8) == "of\n/a/long/path\nhere"
 
 
 def test_bands_and_interquartile_means_are_explained_where_they_are_drawn():
@@ -189,18 +127,6 @@ def test_an_implementation_has_one_colour_whatever_stands_beside_it():
     assert colours["simple-model, stale"] == alone != style.colour(0)
     assert colours["ER"] == style.colour(0)
     assert len(set(colours.values())) == 4
-
-
-def test_lines_on_each_other_are_told_apart_by_their_markers():
-    groups = [group(label, [[1] * 20, [1] * 20]) for label in "abc"]
-    figure, _ = curves_figure({"game": groups}, 1.0, Look("v"))
-    marks = [
-        line
-        for line in figure.axes[0].lines
-        if line.get_marker() != "None" and len(line.get_xdata())
-    ]
-    assert len({line.get_marker() for line in marks}) == len(groups)
-    assert len({line.get_markevery()[0] for line in marks}) == len(groups)
 
 
 def test_a_low_end_is_said():
@@ -258,3 +184,15 @@ def test_one_command_from_run_directories(tmp_path, capsys):
         ["panflute-3", "simple-model", "2"],
     ]
     assert out.with_suffix(".csv").read_text().startswith("gamename,group,run,env_steps,value")
+
+
+@pytest.mark.parametrize(
+    ("seeds", "panels"), [([30], 1), ([10, 10], 1), ([10, 1, 10], 1), ([10, 11], 2), ([7, 7, 7], 3)]
+)
+def test_groups_of_more_than_twenty_seeds_together_have_a_panel_each(seeds, panels):
+    groups = [group(label, [[1, 2, 3]] * count) for label, count in zip("abc", seeds, strict=False)]
+    figure, _ = curves_figure({"game": groups}, 1.0, Look("v"))
+    assert len(figure.axes) == panels
+    assert (figure.axes[0].get_legend() is None) == (
+        panels > 1
+    )  # the title names a panel's only group

@@ -4,7 +4,7 @@ import threading
 import pytest
 from filelock import lock_descriptor
 from helpers.budgets import tiny_flags
-from helpers.runs import cli, run_cli, run_dir
+from helpers.runs import cli, run_cli, run_dir, train_cli
 
 from lightning_rl.cli import main
 from lightning_rl.lab.reports.listing import list_runs
@@ -12,7 +12,7 @@ from lightning_rl.run.state import owned, read_state, write_state
 
 
 def test_states_of_real_runs(tmp_path, capsys, monkeypatch):
-    assert run_cli(tmp_path, "--max_epochs", "2") == 0
+    train_cli(tmp_path, 2)
     assert run_cli(tmp_path, "--max_epochs", "2", "--seed", "26", learning_rate=1e38) == 2
     assert read_state(run_dir(tmp_path)) == ("finished", "")
     state, reason = read_state(run_dir(tmp_path, seed=26))
@@ -47,17 +47,7 @@ def test_states_of_real_runs(tmp_path, capsys, monkeypatch):
 
 
 def test_steps_are_those_of_the_run_not_of_its_last_evaluation(tmp_path):
-    assert (
-        run_cli(
-            tmp_path,
-            "--max_epochs",
-            "5",
-            implementation="DDQN",
-            steps_per_epoch=30,
-            eval_interval=2,
-        )
-        == 0
-    )
+    train_cli(tmp_path, 5, implementation="DDQN", steps_per_epoch=30, eval_interval=2)
     (row,) = list_runs([tmp_path]).to_dict("records")
     assert row["env_steps"] == 150
 
@@ -109,47 +99,6 @@ def test_a_run_that_ends_early_says_so(tmp_path, monkeypatch, raised, state):
         with pytest.raises((RuntimeError, AssertionError)):
             main(flags)
     assert read_state(run_dir(tmp_path)) == state
-
-
-@pytest.mark.parametrize("name", ["[lr=0.1]", "[bold]", "$\\frac{$"])
-def test_names_are_shown_as_they_are(name, tmp_path, capsys):
-    """Rich would read brackets as markup, matplotlib dollar signs as formulas."""
-    assert run_cli(tmp_path / "exp", "--max_epochs", "2", "--exp_name", name) == 0
-    capsys.readouterr()
-    assert cli("runs", tmp_path / "exp") == 0
-    assert name in capsys.readouterr().out
-    assert (
-        cli(
-            "figures",
-            "curves",
-            tmp_path / "out",
-            tmp_path / "exp",
-            "--group",
-            "exp_name",
-            "--title",
-            name,
-        )
-        == 0
-    )
-    assert (tmp_path / "out.svg").read_text().count(name) >= 2  # title and legend
-    assert cli("report", tmp_path / "exp", "-o", tmp_path / "page.html", "--title", name) == 0
-    assert name in (tmp_path / "page.html").read_text()
-
-
-def test_a_title_is_no_markup(tmp_path, capsys):
-    (tmp_path / "a.csv").write_text("seed,env_steps,value\n1,10,2.0\n1,20,4.0\n")
-    words = [
-        "figures",
-        "scores",
-        str(tmp_path / "x"),
-        f"{tmp_path}/a.csv:[/]",
-        "--tag",
-        "value",
-        "--title",
-        "[/]",
-    ]
-    assert main(words) == 0
-    assert capsys.readouterr().out.count("[/]") == 2
 
 
 def test_who_looks_neither_seems_to_be_at_work_nor_keeps_a_run_from_it(tmp_path):

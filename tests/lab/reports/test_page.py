@@ -8,7 +8,7 @@ import shutil
 import subprocess
 
 import pytest
-from helpers.runs import cli, run_cli, run_dir
+from helpers.runs import cli, run_cli, run_dir, train_cli
 
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -62,8 +62,8 @@ def report(tmp_path_factory):
     """
     root = tmp_path_factory.mktemp("report")
     logdir = root / "exp_dir"
-    assert run_cli(logdir, "--max_epochs", "4", "--recording_epoch_interval", "4") == 0
-    assert run_cli(logdir, "--max_epochs", "4", "--seed", "26", batch_size=8) == 0
+    train_cli(logdir, 4, "--recording_epoch_interval", "4")
+    train_cli(logdir, 4, "--seed", "26", batch_size=8)
     assert run_cli(logdir, "--max_epochs", "4", "--seed", "27", learning_rate=1e38) == 2
     broken = run_dir(logdir, seed=28)
     (broken / "logger").mkdir(parents=True)

@@ -118,21 +118,6 @@ def test_a_trial_killed_on_its_way_goes_on_to_the_same_result(tmp_path):
 @pytest.mark.parametrize(
     ("name", "budget", "own"),
     [
-        ("AAC", {"max_episodes": 12}, {"num_episodes_per_iter": 2}),
-        ("UDRL", {"max_epochs": 6}, {}),
-        ("DDQN", {"max_env_steps": 120}, {"steps_per_epoch": 20}),
-    ],
-)
-def test_a_stretch_is_a_third_of_the_budget(tmp_path, name, budget, own):
-    plan = plan_of(tmp_path, name, seeds=1, budget=budget)
-    for epochs, _ in zip((2, 4, 6), run_trial(plan, "one", {"hidden": [8, 8], **own}), strict=True):
-        (run,) = plan.runs("one", {})
-        assert torch.load(run.run_dir / "last.ckpt", weights_only=True)["epoch"] + 1 == epochs
-
-
-@pytest.mark.parametrize(
-    ("name", "budget", "own"),
-    [
         ("RCP-A", {"max_env_steps": 600}, {"anneal_from": 0.2}),
         ("AAC", {"max_episodes": 12}, {"anneal_from": 0.2, "num_episodes_per_iter": 2}),
         ("UDRL", {"max_epochs": 6}, {}),
@@ -434,6 +419,17 @@ def test_a_cluster_that_does_not_answer_is_named(tmp_path, capsys):
     assert not list(tmp_path.rglob("tune"))
 
 
+def test_a_small_budget_has_no_more_reports_than_that(tmp_path):
+    """A report of no epoch would have no score, and the trial would end as if it were done."""
+    tune = load_tune_config("SE", "emptyroom22", {"budget": {"max_epochs": 2}})
+    assert tune.reports == 2
+    settings = {**tiny_settings("SE"), "hidden": [8]}
+    plan = Plan(
+        RunOptions("SE", "emptyroom22", logdir=tmp_path, num_workers=0, settings=settings), tune
+    )
+    assert [report["budget"] for report in run_trial(plan, "small", {})] == [1, 2]
+
+
 def test_the_time_left_of_a_resumed_search_goes_by_the_trials_since_then(
     tmp_path, monkeypatch, capsys
 ):
@@ -457,14 +453,3 @@ def test_the_time_left_of_a_resumed_search_goes_by_the_trials_since_then(
     clock[0] += 5.0
     after.show(trials, False)  # a line now and then is enough
     assert capsys.readouterr().err == ""
-
-
-def test_a_small_budget_has_no_more_reports_than_that(tmp_path):
-    """A report of no epoch would have no score, and the trial would end as if it were done."""
-    tune = load_tune_config("SE", "emptyroom22", {"budget": {"max_epochs": 2}})
-    assert tune.reports == 2
-    settings = {**tiny_settings("SE"), "hidden": [8]}
-    plan = Plan(
-        RunOptions("SE", "emptyroom22", logdir=tmp_path, num_workers=0, settings=settings), tune
-    )
-    assert [report["budget"] for report in run_trial(plan, "small", {})] == [1, 2]

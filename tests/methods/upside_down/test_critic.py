@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 import torch
 from helpers.budgets import tiny_settings
-from helpers.runs import attach
+from helpers.methods import attach
 from helpers.toys import make_episode
 
 import lightning_rl as lrl

@@ -6,11 +6,11 @@ import functools
 
 import numpy as np
 import pytest
-import pytorch_lightning as pl
 import torch
 import yaml
+from helpers import methods
 from helpers.budgets import tiny_settings
-from helpers.runs import attach
+from helpers.methods import attach
 from helpers.toys import make_episode
 from torch import nn
 
@@ -62,7 +62,7 @@ MIXES = {
 
 
 def build(name, **settings):
-    method = CLASSES[name]("cartpole", config={**tiny_settings(name), **settings})
+    method = methods.build(name, **settings)
     attach(method)
     return method
 
@@ -320,17 +320,6 @@ class Own(nn.Module):
         return self.layer(torch.cat([obs, command], dim=-1))
 
 
-def test_an_own_network_is_trained_and_saved(tmp_path):
-    net = Own()
-    before = net.layer.weight.clone()
-    settings = own_settings("UDRL", logdir=tmp_path, max_epochs=2)
-    run = lrl.train("UDRL", "cartpole", networks={"policy": net}, **settings)
-    assert run.method.policy.net.net is net
-    assert not torch.equal(net.layer.weight, before)
-    saved = torch.load(run.path / "last.ckpt", weights_only=True)["state_dict"]
-    assert torch.equal(saved["policy.net.net.layer.weight"], net.layer.weight)
-
-
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -379,16 +368,6 @@ def test_sizes_beside_an_own_network_are_refused(tmp_path, name, network, key):
     with pytest.raises(UserError, match=words):
         IMPLEMENTATIONS[name]("cartpole", implementation=name, networks=network, **{key: [8]})
     IMPLEMENTATIONS[name]("cartpole", implementation=name, networks=network)
-
-
-def test_sizes_that_another_network_has_may_stand_beside_an_own_one():
-    settings = {"network": "separate", "hidden": [8]}
-    method = IMPLEMENTATIONS["AAC"](
-        "cartpole", implementation="AAC", networks={"policy": nn.Linear(4, 2)}, **settings
-    )
-    assert [
-        layer.out_features for layer in method.critic.modules() if isinstance(layer, nn.Linear)
-    ][:1] == [8]
 
 
 class Beside(nn.Module):
@@ -508,14 +487,9 @@ def test_an_own_network_may_be_smaller_than_the_one_that_it_replaces(tmp_path, n
 
 
 def fit_from(method, path):
-    trainer = pl.Trainer(
-        max_epochs=4,
-        accelerator="cpu",
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
+    methods.quiet_trainer(4).fit(
+        method, datamodule=method.rollouts(), ckpt_path=path, weights_only=True
     )
-    trainer.fit(method, datamodule=method.rollouts(), ckpt_path=path, weights_only=True)
 
 
 def test_whoever_forgets_own_networks_is_told_which(tmp_path, capsys):
@@ -629,48 +603,6 @@ def test_a_reloaded_policy_brings_what_it_has_learned_not_what_its_config_said(
         assert float(found.pop("guidance")) == new.cfg.guidance
         assert {key: found.pop(key).tolist() for key in kept} == kept
         assert all(value.eq(7.0).all() for value in found.values())
-
-
-class Restless(nn.Module):
-    """Has layers that are others in training."""
-
-    def __init__(self):
-        super().__init__()
-        self.layers = nn.Sequential(
-            nn.Linear(4, 16), nn.BatchNorm1d(16), nn.Dropout(0.5), nn.Linear(16, 2)
-        )
-
-    def forward(self, obs):
-        return self.layers(obs.reshape(-1, 4)).reshape(*obs.shape[:-1], 2)
-
-
-def test_own_networks_learn_in_training_mode_and_play_in_evaluation_mode(tmp_path):
-    torch.manual_seed(0)
-    net = Restless()
-    settings = {
-        **tiny_settings("REINFORCE"),
-        "max_epochs": 2,
-        "num_workers": 0,
-        "logdir": tmp_path,
-        "chunk_size": 1,
-    }
-    run = lrl.train(
-        "REINFORCE", "cartpole", networks={"policy": net}, recording_epoch_interval=2, **settings
-    )
-    assert net.training
-    assert (
-        int(net.layers[1].num_batches_tracked) == 2
-    )  # one update an epoch; what is played, and filmed, counts for nothing
-    agent = lrl.load(run.path, networks={"policy": Restless()})
-    actions = []
-    for _ in range(20):
-        agent.reset(greedy=True)
-        actions.append(agent.act([0.1, -0.2, 0.05, 0.3]))
-    assert len(set(actions)) == 1
-    reports = [
-        lrl.evaluate(each, episodes=3)["greedy"]["returns"] for each in (agent, agent, run.method)
-    ]
-    assert reports[0] == reports[1] == reports[2]
 
 
 class CountingNet(nn.Module):

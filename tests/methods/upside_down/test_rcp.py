@@ -3,12 +3,12 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from helpers.budgets import tiny_settings
-from helpers.runs import attach, last, run_cli, run_dir
+from helpers import methods
+from helpers.methods import attach
+from helpers.runs import last, run_cli, run_dir, train_cli
 from helpers.toys import make_episode
 
-from lightning_rl.core.catalogue import entry
-from lightning_rl.core.config import block_layers, build_config, merged_values
+from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.types import Request
 from lightning_rl.envs.spec import env_spec
@@ -19,19 +19,8 @@ from lightning_rl.rollouts.episode_buffer import EpisodeBuffer, flatten
 from lightning_rl.rollouts.player import Player
 
 
-def build(name: str, gamename: str = "cartpole", layers=(), **settings):
-    entry = implementation(name)
-    config = build_config(
-        entry.Config,
-        [*merged_values(name, gamename), *layers, ("test", {**tiny_settings(name), **settings})],
-    )
-    hparams = {
-        "implementation": name,
-        "gamename": gamename,
-        "seed": 3,
-        "config": dataclasses.asdict(config),
-    }
-    method = entry(**hparams)
+def build(name: str, gamename: str = "cartpole", **settings):
+    method = methods.build(name, gamename, **settings)
     attach(method)
     return method
 
@@ -125,7 +114,7 @@ def original(name, **settings):
     """The earlier implementation's recipe, with tiny networks and as little data as the tests
     need.
     """
-    return build(name, layers=block_layers(entry(name), "presets", "original"), **settings)
+    return build(name, preset="original", **settings)
 
 
 def test_the_earlier_rcp_r_asks_for_the_best_return_of_the_newest_twenty_episodes():
@@ -216,21 +205,11 @@ def test_decreasing_commands_say_what_is_left_to_collect():
 
 
 @pytest.mark.parametrize("name", ["RCP-R", "RCP-A"])
-def test_what_is_not_finite_is_named_and_stops_training(name):
-    method = build(name)
-    batch = epoch_of([1.0, float("nan")], [2.0])
-    with pytest.raises(
-        UserError, match=r"(label|value target) is nan in epoch 0: training diverged"
-    ):
-        method.train_epoch(batch)
-
-
-@pytest.mark.parametrize("name", ["RCP-R", "RCP-A"])
 def test_a_reward_that_is_not_finite_never_reaches_a_checkpoint(
     tmp_path, capsys, monkeypatch, name
 ):
     flags = {"implementation": name, "checkpoint_interval": 1, "eval_interval": 100}
-    assert run_cli(tmp_path, "--max_epochs", "1", **flags) == 0
+    train_cli(tmp_path, 1, **flags)
     last = run_dir(tmp_path, implementation=name) / "last.ckpt"
     before = last.read_bytes()
     flat = EpisodeBuffer.flat
@@ -271,10 +250,7 @@ def test_obeys_commands_on_the_identity_task(tmp_path, toy_games, name, command)
         "RCP-A": {"gae_lambda": 0.0, "num_critic_updates_per_iter": 50, "value_scale": 10.0},
     }
     settings |= own[name]
-    assert (
-        run_cli(tmp_path, "--max_epochs", "25", gamename="count", implementation=name, **settings)
-        == 0
-    )
+    train_cli(tmp_path, 25, gamename="count", implementation=name, **settings)
     checkpoint = run_dir(tmp_path, "count", implementation=name) / "last.ckpt"
     asked = (2, 10) if name == "RCP-R" else (-1.5, 1.0)
     low, high = (

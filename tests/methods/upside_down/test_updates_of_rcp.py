@@ -11,14 +11,12 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from helpers.budgets import tiny_settings
+from helpers import methods
 from helpers.method_updates import assert_close, descend, leaves, log_softmax_of, relu_net
-from helpers.runs import attach
+from helpers.methods import attach
 from helpers.toys import make_episode
 
 from lightning_rl.core.adam import Adam
-from lightning_rl.core.config import build_config, merged_values
-from lightning_rl.methods.registry import implementation
 from lightning_rl.methods.upside_down import critic
 from lightning_rl.methods.upside_down.rollouts import UpsideDownEpoch
 from lightning_rl.rollouts.episode_buffer import flatten
@@ -43,17 +41,7 @@ def build(name, gamename="cartpole", **settings):
     """A method whose optimizers are plain gradient descent, and whose average is not the
     learner.
     """
-    entry = implementation(name)
-    test = {**tiny_settings(name), **SHARED, **settings}
-    config = build_config(entry.Config, [*merged_values(name, gamename), ("test", test)])
-    method = entry(
-        **{
-            "implementation": name,
-            "gamename": gamename,
-            "seed": 3,
-            "config": dataclasses.asdict(config),
-        }
-    )
+    method = methods.build(name, gamename, **{**SHARED, **settings})
     descents = [torch.optim.SGD(method.learner.parameters(), RATE)]
     if name == "RCP-A":
         descents.append(torch.optim.SGD(method.critic.parameters(), CRITIC_RATE))
@@ -310,18 +298,6 @@ def test_a_critic_hears_of_the_actions_that_were_executed(monkeypatch):
     assert [each.tolist() for each in heard] == [
         executed[rows].tolist() for rows in ([0, 1, 2], [4, 3, 3], [0, 1, 2, 3, 4])
     ]
-
-
-def test_without_exponential_weights_all_steps_count_alike():
-    method = build("RCP-R", weights="none")
-    epoch = epoch_of([[1.0, 2.0, 4.0], [8.0]], [False, True], [[3, 0, 1]])
-    scaled = (torch.tensor([3.0, 4.0, 4.0, 8.0]) - 4.75) / (float(np.sqrt(3.6875)) + 1e-5)
-    learner, average, _ = written_out_policy_steps(
-        method, epoch.episodes, epoch.index["policy"], scaled, torch.ones(4)
-    )
-    method.train_epoch(epoch)
-    assert_close(method.learner, learner)
-    assert_close(method.policy, average)
 
 
 @pytest.mark.parametrize("name", ["RCP-R", "RCP-A"])

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from helpers.budgets import tiny_settings
+from helpers import methods
 from helpers.method_updates import (
     assert_close,
     descend,
@@ -17,12 +17,10 @@ from helpers.method_updates import (
     relu_net,
     squashed_gaussian,
 )
-from helpers.runs import attach
+from helpers.methods import attach
 from helpers.toys import make_episode
 
-from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.types import Request
-from lightning_rl.methods.upside_down import UDRL
 from lightning_rl.methods.upside_down.rollouts import UpsideDownEpoch
 from lightning_rl.rollouts.episode_buffer import flatten
 
@@ -31,18 +29,9 @@ LOG_2_PI_E = math.log(2 * math.pi * math.e)
 
 
 def build(gamename="cartpole", **settings):
-    test = {
-        **tiny_settings("UDRL"),
-        "network": "gated",
-        "hidden": [6, 5],
-        "return_scale": 0.02,
-        "horizon_scale": 0.1,
-        **settings,
-    }
-    config = build_config(UDRL.Config, [*merged_values("UDRL", gamename), ("test", test)])
-    method = UDRL(gamename, seed=3, config=dataclasses.asdict(config))
-    descent = torch.optim.SGD(method.policy.parameters(), RATE)
-    attach(method, descent)
+    own = {"network": "gated", "hidden": [6, 5], "return_scale": 0.02, "horizon_scale": 0.1}
+    method = methods.build("UDRL", gamename, **{**own, **settings})
+    attach(method, torch.optim.SGD(method.policy.parameters(), RATE))
     return method
 
 
