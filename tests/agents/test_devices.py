@@ -13,6 +13,7 @@ import pytest
 import torch
 from helpers.members import AGENTS, train
 from helpers.model_based import KINDS, config
+from helpers.proxies import synthetic_proxy
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -230,9 +231,7 @@ def inner_loop(name, proxy_of, vary):
 @pytest.mark.parametrize(
     "proxy_of",
     [
-        lambda game: SyntheticProxy(
-            gamename=game, hidden=(4,), activation="tanh", horizon=20, latent_size=2
-        ),
+        lambda game: synthetic_proxy(game, hidden=(4,), latent_size=2),
         lambda game: SyntheticProxy(
             gamename=game, hidden=(4,), activation="tanh", horizon=1, done="always", reencode=True
         ),

@@ -1,18 +1,14 @@
-import functools
 import re
 
 import pytest
 import torch
 from helpers.members import HORIZON, Match, Task, config, ddqn_of, epsilon, table_of, train, varied
 
-from lightning_rl.agents.judged_training import JudgedTraining, mean_test_return
 from lightning_rl.agents.tabular import QLearning
-from lightning_rl.agents.testing import evaluate_agents
-from lightning_rl.agents.training import MemberTraining, solved
+from lightning_rl.agents.training import MemberTraining
 from lightning_rl.agents.variation import Variation
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.grids import GRID_WORLDS
-from lightning_rl.nets.embedding import embed
 
 
 def test_q_learning_by_hand_on_the_smallest_room():
@@ -33,43 +29,6 @@ def test_q_learning_by_hand_on_the_smallest_room():
     assert training.results.env_steps.tolist() == [6]
 
 
-def test_q_learning_on_the_cliff_meets_minus_20_within_the_reference_steps():
-    """Learning rate 1, gamma 0.8, epsilon 0.01; the mean of the last ten greedy tests:
-    1,400-1,550 steps, optimum -12.
-    """
-    env, seeds = GRID_WORLDS["cliff"](), list(range(10))
-
-    def make(seeds):
-        return FuncBatch(env, 50, seeds)
-
-    agent = table_of(48, 4, seeds, 0.8, 1.0, 0.01, 0.01, 0.0)
-    rule = functools.partial(solved, window=10, threshold=-20.0)
-    training = JudgedTraining(
-        agent, make(seeds), 100, 0.8, 0, rule, True, score=mean_test_return(make, 1)
-    )
-    training.run()
-    assert training.results.stopped.all()
-    assert training.results.env_steps.min() >= 1400
-    assert training.results.env_steps.max() <= 1550
-    returns, lengths = evaluate_agents(agent, make(seeds), 1)
-    assert returns.tolist() == [[-12.0]] * 10
-    assert lengths.tolist() == [[13]] * 10
-
-
-def test_members_end_by_their_own_returns():
-    _, training = train(
-        "ql", [1, 2, 3], episodes=60, stop=functools.partial(solved, window=3, threshold=9.0)
-    )
-    training.run()
-    r = training.results
-    assert r.stopped.all()
-    assert len(r.episodes.unique()) > 1
-    for n, count in enumerate(r.episodes.tolist()):
-        assert r.returns[n, count - 3 : count].mean() >= 9
-        assert r.returns[n, count - 4 : count - 1].mean() < 9
-        assert r.env_steps[n] == count * HORIZON == r.lengths[n].sum()
-
-
 def test_time_limits_are_stored_as_told():
     class Spy(QLearning):
         def learn(self, transition, over, step, active):
@@ -87,34 +46,6 @@ def test_time_limits_are_stored_as_told():
 
 def dqn(variation, seeds):
     return ddqn_of(3, 3, seeds, activation="tanh", replay_size=100, variation=variation)
-
-
-def test_varied_members_equal_the_small_agents_alone():
-    """Own width, batch size and learning rate. Tolerance: a padded matrix product adds up in
-    another order.
-    """
-    seeds = [7, 8, 9]
-    variation = Variation((1e-3, 1e-2, 3e-3), (8, 20, 32), (5, 16, 9), (2, 2, 2))
-    together = dqn(variation, seeds)
-    _, training = train("ddqn", seeds, agent=together)
-    training.run()
-    for n, seed in enumerate(seeds):
-        rate, batch, width, depth = (
-            x[n]
-            for x in (
-                variation.learning_rates,
-                variation.batch_sizes,
-                variation.widths,
-                variation.depths,
-            )
-        )
-        alone = dqn(Variation((rate,), (batch,), (width,), (depth,)), [seed])
-        assert alone.net.hidden == (width, width)
-        _, single = train("ddqn", [seed], agent=alone)
-        single.run()
-        expected = embed(together.net, alone.net, alone.params)
-        torch.testing.assert_close(together.params.data[n : n + 1], expected, rtol=1e-3, atol=1e-5)
-        assert torch.equal(training.results.returns[n], single.results.returns[0])
 
 
 def test_members_of_several_depths_are_no_stack():

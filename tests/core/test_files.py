@@ -13,7 +13,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-import torch
 from helpers import ROOT
 
 from lightning_rl.core import files
@@ -295,11 +294,6 @@ def test_what_is_no_file_is_not_read(tmp_path):
         files.appending(tmp_path / "pipe", "x", ""),
     ):
         pass
-
-
-def test_plain_data_comes_back(tmp_path):
-    files.write_plain(tmp_path / "a.pt", {"x": torch.arange(3)})
-    assert files.read_plain(tmp_path / "a.pt", "file", "")["x"].tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize(

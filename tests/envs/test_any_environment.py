@@ -13,6 +13,7 @@ import torch
 from gymnasium import spaces
 from helpers import ROOT
 from helpers.chain import Chain, ContinuousChain
+from helpers.proxies import reward_proxy
 from helpers.runs import last, run_dir, train_cli
 
 import lightning_rl
@@ -26,7 +27,6 @@ from lightning_rl.envs.cartpole import CartPole
 from lightning_rl.envs.gym import can_film, make_env, rollout_env
 from lightning_rl.envs.proxies import SyntheticProxy
 from lightning_rl.envs.proxy_env import proxy_env
-from lightning_rl.envs.reward_network import RewardProxy
 from lightning_rl.envs.spec import DEFAULT_HORIZON, env_spec, solved_return
 from lightning_rl.methods.model_based import ModelBased
 
@@ -330,9 +330,7 @@ def test_a_batched_environment_holds_its_rewards_back(register):
     envs = make_envs(env_spec("late"), [1, 2])
     rewards = [envs.step(torch.tensor([0, 1])).reward.tolist() for _ in range(3)]
     assert rewards == [[0, 0], [0, 0], [3, 3]]
-    proxy = RewardProxy(
-        gamename="late", form="additive_potential", gamma=0.9, hidden=(4,), activation="tanh"
-    )
+    proxy = reward_proxy("late", form="additive_potential", hidden=(4,))
     task = proxy.batch(torch.zeros(1, proxy.net.size), [1], 0.9)
     assert [task.step(torch.tensor([0])).reward.item() for _ in range(3)] == [0, 0, 3]
     register("late", Chain, sparse=True)
@@ -568,9 +566,7 @@ def test_proxies_of_discrete_observations(kind):
     if kind == "synthetic":
         proxy = SyntheticProxy(gamename="FrozenLake-v1", hidden=(4,), activation="tanh", horizon=5)
     else:
-        proxy = RewardProxy(
-            gamename="FrozenLake-v1", hidden=(4,), activation="tanh", form="exclusive", gamma=0.9
-        )
+        proxy = reward_proxy("FrozenLake-v1", hidden=(4,))
     params = proxy.net.init([torch.Generator().manual_seed(0)])
     obs, reward, *_ = play_one(proxy_env(proxy, params[0]))
     batch = proxy.batch(params, [3], 0.9)

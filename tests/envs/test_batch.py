@@ -8,6 +8,7 @@ import pytest
 import torch
 from gymnasium.envs.classic_control import PendulumEnv
 from helpers.members import table_of
+from helpers.proxies import reward_proxy
 from helpers.toys import same_episodes
 
 from experiments.protocols.recording import RecordedBatch
@@ -18,7 +19,6 @@ from lightning_rl.envs.adapters import FUNC_ENVS
 from lightning_rl.envs.batch import BatchStep, FuncBatch
 from lightning_rl.envs.func_env import FuncEnv, Step
 from lightning_rl.envs.gym_batch import GymBatch
-from lightning_rl.envs.reward_network import RewardProxy
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.envs.wrapped_batch import CopiedBatch
 from lightning_rl.rollouts.player import Player
@@ -145,18 +145,6 @@ def test_processes_play_the_same_and_end():
             assert all(torch.equal(a[m][0], b[m][0]) for m in a)
     finally:
         there.close()
-
-
-@pytest.mark.parametrize("gamename", ["lunarlander", "lunarlander-continuous"])
-def test_other_environments_as_a_batch(gamename):
-    spec = env_spec(gamename)
-    batch = GymBatch(spec, [1, 2])
-    action = (
-        torch.zeros(2, spec.action_size) if spec.continuous else torch.zeros(2, dtype=torch.int64)
-    )
-    step = batch.step(action)
-    assert step.obs.shape == (2, spec.obs_size)
-    assert step.obs.dtype == torch.float32
 
 
 def in_processes(seeds):
@@ -408,24 +396,11 @@ def test_a_repeated_action_keeps_what_its_last_step_said_of_the_end():
     torch.testing.assert_close(discount, torch.tensor([0.225, 0.225, 0.45, 0.45]))
 
 
-def test_an_end_in_the_last_step_before_the_time_limit_is_a_termination():
-    batch = FuncBatch(Countdown([1, 0]), 10, [1, 2], repeat=3)
-    batch.length = torch.tensor([9, 8])  # both end with their tenth step
-    step = batch.step(torch.zeros(2, dtype=torch.int64))
-    assert (step.terminated.tolist(), step.truncated.tolist()) == ([True, True], [False, False])
-
-
 def test_learned_rewards_of_a_repeated_action_are_the_sum_over_its_steps():
     """Beside single steps of the same members: potentials see each step, and an end that comes
     early ends the sum.
     """
-    proxy = RewardProxy(
-        gamename="mountaincar-continuous",
-        hidden=(8,),
-        activation="tanh",
-        form="additive_potential",
-        gamma=0.9,
-    )
+    proxy = reward_proxy("mountaincar-continuous", form="additive_potential")
     params = proxy.net.init([torch.Generator().manual_seed(n) for n in range(3)])
     single, double = (proxy.batch(params, [1, 2, 3], 0.9, repeat) for repeat in (1, 2))
     for batch in (single, double):

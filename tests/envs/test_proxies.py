@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.utils.env_checker import check_env
+from helpers.proxies import reward_proxy, synthetic_proxy
 
 import lightning_rl
 from lightning_rl.core.errors import UserError
@@ -19,20 +20,9 @@ from lightning_rl.envs.spec import env_spec, plain_env
 from lightning_rl.envs.synthetic_dataset import DatasetProxy
 from lightning_rl.lab.protocols.models import content_hash
 
-SE = SyntheticProxy(
-    gamename="cartpole-v0", hidden=(8,), activation="tanh", horizon=7, latent_size=2, cap_ends=True
-)
-RN = RewardProxy(
-    gamename="cartpole-v0", hidden=(8,), activation="tanh", form="exclusive_potential", gamma=0.9
-)
-SCALED = RewardProxy(
-    gamename="pendulum",
-    hidden=(8,),
-    activation="tanh",
-    form="additive",
-    gamma=0.9,
-    scale_states=True,
-)
+SE = synthetic_proxy(horizon=7, latent_size=2, cap_ends=True)
+RN = reward_proxy(form="exclusive_potential")
+SCALED = reward_proxy("pendulum", form="additive", scale_states=True)
 
 
 def params(proxy):
@@ -108,12 +98,6 @@ def test_a_setting_that_is_off_does_not_change_a_hash():
     as_it_was = hashlib.sha256(known.encode() + values.numpy().tobytes()).hexdigest()[:12]
     assert content_hash(proxy, values) == as_it_was
     assert content_hash(dataclasses.replace(proxy, scale_states=True), values) != as_it_was
-
-
-def test_action_boxes_are_the_tasks(tmp_path):
-    proxy = SyntheticProxy(gamename="pendulum", hidden=(8,), activation="relu", horizon=9)
-    save_proxy(tmp_path / "p.pt", proxy, params(proxy), {})
-    assert load_proxy(tmp_path / "p.pt").action_space == gymnasium.make("Pendulum-v1").action_space
 
 
 def test_the_gymnasium_form_is_the_batched_one(path):
@@ -237,10 +221,6 @@ SETTINGS = [
     ("hidden", [0], "settings.hidden: a list of 1, expected a list"),
     ("activation", "x", "settings.activation: 'x', expected"),
     ("horizon", 0, "settings.horizon: 0, expected a whole number from 1"),
-    ("horizon", -3, "settings.horizon: -3"),
-    ("horizon", "x", "settings.horizon: 'x'"),
-    ("horizon", True, "settings.horizon: True"),
-    ("done", "x", "settings.done: 'x', expected"),
     ("cap_ends", "x", "settings.cap_ends: 'x', expected True or False"),
     ("latent_size", -1, "settings.latent_size: -1"),
     ("gamename", 3, "settings.gamename: 3, expected text"),
@@ -263,15 +243,12 @@ def test_settings_that_cannot_be_are_named(path, key, value, named):
 PARTS = [
     ({"about": None}, "about: None, expected a dict"),
     ({"about": {"score": "x"}}, "about.score: 'x'"),
-    ({"about": {"config": 3}}, "about.config: 3, expected a dict"),
     ({"about": {"seed": "1"}}, "about.seed: '1', expected a whole number"),
     ({"about": {"curve": [0.0, "1"]}}, "about.curve: a list of 2, expected"),
     ({"params": torch.zeros(1).expand(282)}, "params: float32 [282] of 4 stored bytes"),
     ({"params": torch.zeros(282).to_sparse()}, "params: a tensor of another kind"),
     ({"params": torch.zeros(282, device="meta")}, "params: a tensor of another kind"),
-    ({"params": None}, "params: None, expected a tensor"),
     ({"kind": "x"}, "kind: 'x', expected one of: SE, RN, SD"),
-    ({"kind": []}, "kind: a list of 0"),
     ({"settings": [1]}, "settings: a list of 1, expected a dict"),
     (
         {"format": "lightning_rl proxy 2"},

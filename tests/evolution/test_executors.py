@@ -13,38 +13,23 @@ import pytest
 import ray
 import torch
 from helpers import ROOT
+from helpers.proxies import synthetic_proxy
+from helpers.strategies import strategy_config
 
 from lightning_rl.agents.registry import AGENTS
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.errors import RolloutError, UserError
-from lightning_rl.envs.proxies import SyntheticProxy
 from lightning_rl.evolution.cluster import RayExecutor, join_cluster
 from lightning_rl.evolution.executors import SerialExecutor, shards, unshard
-from lightning_rl.evolution.strategies import Published, StrategyConfig
+from lightning_rl.evolution.strategies import Published
 from lightning_rl.methods.inner_loop import InnerLoop
 
 QL = build_config(
     AGENTS["QL"].config, [*merged_values("QL", "emptyroom22"), ("test", {"train_episodes": 5})]
 )
-PROXY = SyntheticProxy(gamename="emptyroom22", hidden=(8,), activation="tanh", horizon=10)
+PROXY = synthetic_proxy("emptyroom22", horizon=10)
 LOOP = InnerLoop(proxy=PROXY, agents=(("QL", QL),), test_episodes=2, max_train_steps=100)
-CONFIG = StrategyConfig(
-    strategy="published",
-    population=4,
-    mirrored=None,
-    noise_std=0.1,
-    noise_decay=1.0,
-    step_size=0.7,
-    step_decay=1.0,
-    score_transform="linear",
-    num_grad_evals=1,
-    grad_eval_aggregate="mean",
-    center_agents=2,
-    shared_agents=False,
-    weight_decay=0.0,
-    nes_step_size=False,
-    keep="best",
-)
+CONFIG = strategy_config(step_size=0.7)
 UNDER_WAY = multiprocessing.get_context("fork").Semaphore(0)
 
 

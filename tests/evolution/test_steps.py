@@ -10,29 +10,14 @@ import numpy as np
 import pytest
 import torch
 from cmaes import CMA
+from helpers.strategies import strategy_config
 
 from lightning_rl.core.seeding import derive_seed, generator
 from lightning_rl.evolution.callback import Evolution
 from lightning_rl.evolution.executors import SerialExecutor
-from lightning_rl.evolution.strategies import STRATEGIES, Item, StrategyConfig
+from lightning_rl.evolution.strategies import STRATEGIES, Item
 
-CONFIG = StrategyConfig(
-    strategy="published",
-    population=3,
-    mirrored=None,
-    noise_std=0.1,
-    noise_decay=1.0,
-    step_size=0.5,
-    step_decay=1.0,
-    score_transform="linear",
-    num_grad_evals=1,
-    grad_eval_aggregate="mean",
-    center_agents=2,
-    shared_agents=False,
-    weight_decay=0.0,
-    nes_step_size=False,
-    keep="best",
-)
+CONFIG = strategy_config(population=3)
 START = torch.tensor([1.0, -1.0, 0.5, 7.0])
 EVOLVED = torch.tensor([True, True, True, False])
 MASK = EVOLVED.float()

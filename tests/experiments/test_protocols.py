@@ -136,6 +136,8 @@ def test_bad_input_is_one_line(tmp_path, capsys):
         ),
         (["transfer", proxy, proxy], "two proxies are called 'se'"),
         (["transfer"], "no proxy and no --gamename"),
+        (["transfer", "--gamename", "acrobot"], "is named: name some, or give --real N"),
+        (["clones", "--gamename", "acrobot"], "no proxy is named: name some\n"),
         (["reward-curves", proxy], "learning curves on the task are for reward networks"),
         (
             ["reward-curves", "--gamename", "cliff", "--real=1", "--steps=30", "--points=20"],
@@ -185,17 +187,6 @@ def test_bad_input_is_one_line(tmp_path, capsys):
         error = capsys.readouterr().err
         assert said in error
         assert error.count("\n") == 1, error
-
-
-@pytest.mark.parametrize(
-    ("protocol", "remedy"),
-    [("transfer", ", or give --real N"), ("reward-curves", ", or give --real N"), ("clones", "")],
-)
-def test_a_task_without_agents_is_refused(tmp_path, capsys, protocol, remedy):
-    out = tmp_path / "out.csv"
-    assert main(["proxies", protocol, str(out), "--gamename", "cartpole-v0"]) == 2
-    assert f"error: no proxy is named: name some{remedy}\n" in capsys.readouterr().err
-    assert not out.exists()
 
 
 def test_proxies_of_folders_runs_and_names(tmp_path, capsys):

@@ -147,17 +147,6 @@ def test_discounted_returns_of_the_fixture():
     torch.testing.assert_close(found, s.q, rtol=1e-9, atol=1e-12)
 
 
-def test_discounted_returns_of_a_hundred_integers():
-    data = np.load(DATA / "qvals_fixture.npz")
-    reward = torch.from_numpy(data["rewards"]).double()
-    last = torch.arange(100) == 99
-    found = discounted_returns(reward, float(data["gamma"]), last)
-    np.testing.assert_allclose(found.numpy(), data["q_vals"], rtol=1e-12, atol=1e-12)
-    assert found[:5].tolist() == pytest.approx(EXPECTED["qvals_fixture"]["first5"], rel=1e-9)
-    assert found[-3:].tolist() == pytest.approx([-10.36, -0.4, -6.0])
-    assert float(found.sum()) == pytest.approx(EXPECTED["qvals_fixture"]["sum"], rel=1e-9)
-
-
 def test_hand_worked_returns_and_losses():
     # Two episodes: rewards (1, 0, 2) and (-1, 4), gamma 0.5.
     reward = torch.tensor([1.0, 0.0, 2.0, -1.0, 4.0], dtype=torch.float64)
@@ -197,15 +186,6 @@ def test_generalised_advantages_of_the_fixture(name, truncated):
         assert float(advantage[index]) == pytest.approx(
             EXPECTED["pg_fixture"][f"{name}_{place}"], rel=1e-9
         )
-
-
-def test_with_lambda_one_and_no_truncation_the_advantage_is_the_return_minus_the_value():
-    s = Steps()
-    discount = float(FIXTURE["gamma"]) * (~s.last).double()
-    following = next_values(s.value.detach(), torch.full((4,), 1e6, dtype=torch.float64), s.last)
-    torch.testing.assert_close(
-        lambda_returns(s.reward, discount, following, s.last, 1.0), s.q, rtol=1e-9, atol=1e-12
-    )
 
 
 def test_time_step_baseline_by_hand():

@@ -15,7 +15,7 @@ from helpers.toys import CommandTask
 import lightning_rl
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES, Game
-from lightning_rl.lab.evaluate import beside, exact, print_report
+from lightning_rl.lab.evaluate import beside, print_report
 from lightning_rl.run.loading import load_method
 from lightning_rl.run.shipped import SHIPPED
 
@@ -93,20 +93,6 @@ def test_an_evaluation_whose_film_fails_is_kept(tmp_path, monkeypatch, capsys, f
     assert re.search(rf"render\(\) gave {words}, {expected}", error)
     report = json.loads((path / "evaluation.json").read_text())
     assert (len(report["sampled"]["returns"]), report["video"]) == (2, None)
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (150.0, "150"),
-        (150.0001, "150.0001"),
-        (150.0004, "150.0004"),
-        (1e6, "1e+06"),
-        (1000001.0, "1000001.0"),
-    ],
-)
-def test_files_of_different_commands_have_different_names(value, text):
-    assert exact(value) == text
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,14 @@ import dataclasses
 
 import pytest
 import torch
+from helpers.proxies import synthetic_proxy
 from helpers.runs import last, run_cli, run_dir, train_cli
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import lightning_rl
 from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
-from lightning_rl.envs.proxies import SyntheticProxy, read_proxy, save_proxy
+from lightning_rl.envs.proxies import read_proxy, save_proxy
 from lightning_rl.lab.evaluate import evaluate
 from lightning_rl.methods.inner_loop import InnerLoop
 from lightning_rl.methods.reward_network import RN
@@ -101,9 +102,7 @@ def test_a_search_goes_on_from_a_proxy(tmp_path):
 
 
 def test_a_model_whose_ends_are_log_odds_starts_no_search(tmp_path):
-    proxy = SyntheticProxy(
-        gamename="cartpole", hidden=(8,), activation="tanh", horizon=20, done="classifier"
-    )
+    proxy = synthetic_proxy("cartpole", done="classifier")
     save_proxy(tmp_path / "model.pt", proxy, torch.zeros(proxy.net.size), {"score": 1.0})
     with pytest.raises(
         UserError, match="is a model of MBRL, which tells ends otherwise; use a proxy of SE"

@@ -10,8 +10,6 @@ from lightning_rl.lab.scalars import read_scalar
 from lightning_rl.methods.curriculum import GrowingHorizon
 from lightning_rl.methods.proxy_search import ProxySearch
 from lightning_rl.methods.registry import implementation
-from lightning_rl.run.options import RunOptions
-from lightning_rl.run.run_config import run_config
 
 CUT = {
     "test_horizon": "[20,4]",
@@ -115,12 +113,6 @@ def test_processes_and_resumption_give_the_same(tmp_path):
 def test_what_has_no_effect_is_refused(tmp_path, capsys, name, settings, words):
     assert run_cli(tmp_path, implementation=name, **settings) == 2
     assert words in capsys.readouterr().err
-
-
-def test_configs_leave_it_out():
-    assert {
-        run_config(RunOptions(name, "cartpole")).test_horizon for name in ("SE", "RN", "SD")
-    } == {None}
 
 
 def test_cut_episodes_solve_nothing():

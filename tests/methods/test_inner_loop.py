@@ -4,6 +4,7 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from helpers.proxies import reward_proxy, synthetic_proxy
 
 from lightning_rl.agents.registry import AGENTS
 from lightning_rl.agents.testing import evaluate_agents
@@ -63,7 +64,7 @@ def agent(name, **changes):
     )
 
 
-SE = SyntheticProxy(gamename=GAME, hidden=(8,), activation="tanh", horizon=20)
+SE = synthetic_proxy()
 LOOP = InnerLoop(
     proxy=SE,
     agents=(agent("DDQN"),),
@@ -101,11 +102,7 @@ def test_the_steps_of_a_training_are_environment_steps_however_short_its_episode
     beside takes none from anybody.
     """
     kind = agent("DDQN", action_repeat=7, train_episodes=900, learning_starts=0)
-    proxy = (
-        SE
-        if ends_at_once
-        else RewardProxy(gamename=GAME, hidden=(8,), activation="tanh", form="exclusive", gamma=0.9)
-    )
+    proxy = SE if ends_at_once else reward_proxy()
     loop = dataclasses.replace(
         LOOP, agents=(kind,), proxy=proxy, judge_episodes=0, max_train_steps=200
     )
@@ -138,7 +135,7 @@ def test_who_says_that_a_time_limit_ends_an_episode(faithful):
     """A synthetic environment by its own key; elsewhere the agent's config, which only agents of
     earlier code answer with yes.
     """
-    reward = RewardProxy(gamename=GAME, hidden=(8,), activation="tanh", form="exclusive", gamma=0.9)
+    reward = reward_proxy()
     asked = agent("DDQN", faithful=faithful)
     for proxy, ends in (
         (SE, False),
@@ -183,14 +180,6 @@ def test_a_varied_agent_alone_is_what_it_is_in_a_stack(name):
         rtol=0,
         atol=1e-5,
     )
-
-
-def test_a_fixed_agent_alone_is_what_it_is_in_a_stack():
-    together, alone = (
-        LOOP.evaluate(rows(3), [5, 6, 7], [0, 0, 0]),
-        LOOP.evaluate(rows(3)[1:2], [6], [0]),
-    )
-    assert alone == together[1:2]
 
 
 @pytest.mark.parametrize(("solved_return", "stopped"), [(-1e9, True), (1e9, False)])
@@ -373,7 +362,7 @@ def test_a_diverged_agent_scores_the_worst_legal_return_and_is_counted():
     assert not sound.failed
     assert failed.failed
     assert failed.fitness == failed.test_return == 1.0
-    reward = RewardProxy(gamename=GAME, hidden=(8,), activation="tanh", form="exclusive", gamma=0.9)
+    reward = reward_proxy()
     loop = dataclasses.replace(LOOP, proxy=reward, objective="steps_to_threshold")
     params = rows(2, reward)
     params[1] = float("inf")
@@ -382,9 +371,7 @@ def test_a_diverged_agent_scores_the_worst_legal_return_and_is_counted():
     assert (
         loop.evaluate(params, [1, 2], [0, 0])[1].fitness == 1.0 * 4
     )  # the shortest four episodes, at the worst return
-    reward = RewardProxy(
-        gamename="acrobot", hidden=(8,), activation="tanh", form="exclusive", gamma=0.9
-    )
+    reward = reward_proxy("acrobot")
     loop = dataclasses.replace(loop, proxy=reward)
     params = rows(2, reward)
     params[1] = float("inf")
@@ -483,7 +470,7 @@ def test_the_published_rule_needs_21_episodes():
 
 @pytest.mark.parametrize("rule", ["solved", "plateau", "none"])
 def test_reward_networks_are_judged_on_the_real_task(rule):
-    proxy = RewardProxy(gamename=GAME, hidden=(8,), activation="tanh", form="exclusive", gamma=0.9)
+    proxy = reward_proxy()
     loop = dataclasses.replace(LOOP, proxy=proxy, stop_rule=rule)
     trained = loop.train(0, rows(2, loop.proxy), [1, 2])
     r = trained.results

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import torch
 from helpers.members import table_of
+from helpers.proxies import synthetic_proxy
+from helpers.strategies import strategy_config
 
 from lightning_rl.agents.judged_training import JudgedTraining, mean_test_return
 from lightning_rl.agents.registry import AGENTS
@@ -17,27 +19,16 @@ from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.grids import GRID_WORLDS
 from lightning_rl.envs.proxies import SyntheticProxy
-from lightning_rl.evolution.strategies import StrategyConfig
 from lightning_rl.evolution.variants import OpenAIES
 from lightning_rl.methods import inner_loop
 from lightning_rl.methods.inner_loop import InnerLoop
 
-SEARCH = StrategyConfig(
+SEARCH = strategy_config(
     strategy="openai",
     population=3,
     mirrored=True,
-    noise_std=0.1,
-    noise_decay=1.0,
-    step_size=0.5,
-    step_decay=1.0,
     score_transform="nes_unnormalised",
     num_grad_evals=2,
-    grad_eval_aggregate="mean",
-    center_agents=2,
-    shared_agents=False,
-    weight_decay=0.0,
-    nes_step_size=False,
-    keep="best",
 )
 
 
@@ -77,7 +68,7 @@ SMALL = {
 CONFIG = build_config(
     AGENTS["DDQN"].config, [*merged_values("DDQN", "cartpole-v0"), ("test", SMALL)]
 )
-PROXY = SyntheticProxy(gamename="cartpole-v0", hidden=(4,), activation="tanh", horizon=5)
+PROXY = synthetic_proxy(hidden=(4,), horizon=5)
 LOOP = InnerLoop(
     proxy=PROXY,
     agents=(("DDQN", CONFIG),),

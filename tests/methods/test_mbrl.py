@@ -3,38 +3,7 @@ import torch
 from helpers.runs import run_cli, run_dir, train_cli
 
 from lightning_rl.envs.proxies import read_proxy
-from lightning_rl.envs.synthetic import SyntheticNet
-from lightning_rl.functional.compat import swapped_model_input
 from lightning_rl.lab.scalars import read_scalar
-from lightning_rl.methods.supervised_model import Data, model_input, model_losses
-
-NET = SyntheticNet(2, 3, (8,), "tanh")
-
-
-def data():
-    torch.manual_seed(0)
-    ends = torch.tensor([0.0, 0, 1, 0, 1])
-    return Data(
-        torch.randn(5, 2), torch.eye(3)[[0, 1, 2, 0, 1]], torch.randn(5), ends, torch.randn(5, 2)
-    )
-
-
-def test_losses_by_hand_and_the_swapped_inputs_of_the_published_form():
-    params, d = NET.init([torch.Generator().manual_seed(1)]), data()
-    state, reward, done = (
-        head.module(NET.split(params)[name][0]) for name, head in NET.heads.items()
-    )
-    for order, x in (
-        (model_input, torch.cat([d.act, d.obs], 1)),
-        (swapped_model_input, torch.cat([d.obs, d.act], 1)),
-    ):
-        losses = model_losses(NET, params, order(d.act, d.obs), d)
-        torch.testing.assert_close(losses["state"], (state(x) - d.next_obs).square().mean())
-        torch.testing.assert_close(losses["reward"], (reward(x)[:, 0] - d.reward).square().mean())
-        p = done(x)[:, 0].sigmoid()
-        torch.testing.assert_close(
-            losses["done"], -(d.terminated * p.log() + (1 - d.terminated) * (1 - p).log()).mean()
-        )
 
 
 def test_a_model_of_cartpole_learns_the_task_and_resumes_exactly(tmp_path):

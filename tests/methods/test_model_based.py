@@ -13,11 +13,9 @@ from helpers.runs import last, run_cli, run_dir, train_cli
 from pytorch_lightning import Callback
 
 from lightning_rl.cli import main
-from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.envs.func_env import FuncEnv, Step
 from lightning_rl.lab.imagine import _compare
 from lightning_rl.methods.model_based import ModelBased
-from lightning_rl.methods.registry import IMPLEMENTATIONS
 from lightning_rl.run.options import RunOptions
 from lightning_rl.run.processes import split_seeds
 
@@ -209,54 +207,6 @@ def test_lightning_sees_every_update_and_keeps_weights_and_moments(tmp_path):
         agent.source.weights.adam.moments["exp_avg"],
     )
     assert saved["optimizer_states"][1]["state"][0]["step"].tolist() == [15, 15]
-
-
-# Step size and temperature in the high-data and the low-data regime, by agent and environment, as
-# published.
-TUNED = {
-    ("simple-model", "procmaze"): (2e-4, 0.8, 2.5e-5, 0.4),
-    ("simple-model", "buttongrid"): (2e-4, 1.6, 5e-5, 0.4),
-    ("simple-model", "panflute"): (1e-4, 0.4, 2e-4, 0.2),
-    ("perfect-model", "procmaze"): (1e-4, 0.4, 4e-4, 0.4),
-    ("perfect-model", "buttongrid"): (2e-4, 0.0125, 2e-4, 0.0125),
-    ("perfect-model", "panflute"): (2e-4, 0.1, 1e-4, 0.1),
-    ("ER", "procmaze"): (5e-5, 0.1, 2.5e-5, 1.6),
-    ("ER", "buttongrid"): (5e-5, 0.0125, 2.5e-5, 0.1),
-    ("ER", "panflute"): (1e-4, 0.1, 3.125e-6, 0.8),
-    ("categorical-latent", "procmaze"): (2e-4, 1.6, 1e-4, 0.8),
-    ("categorical-latent", "buttongrid"): (1e-4, 0.05, 2e-4, 0.1),
-    ("categorical-latent", "panflute"): (8e-4, 0.05, 1.6e-3, 0.05),
-    ("gaussian-latent", "procmaze"): (3.125e-6, 12.8, 3.125e-6, 0.8),
-    ("gaussian-latent", "buttongrid"): (1.25e-5, 0.1, 2.5e-5, 0.8),
-    ("gaussian-latent", "panflute"): (2e-4, 0.1, 2e-4, 0.1),
-}
-
-
-@pytest.mark.parametrize(("implementation", "gamename"), TUNED)
-def test_regimes_and_tuned_values(implementation, gamename):
-    schema = IMPLEMENTATIONS[implementation].Config
-    high, low = (
-        build_config(schema, merged_values(implementation, f"{gamename}-3", preset))
-        for preset in (None, "low-data")
-    )
-    rates = TUNED[implementation, gamename]
-    assert (high.learning_rate, high.temperature, low.learning_rate, low.temperature) == rates
-    assert (
-        high.max_env_steps,
-        high.steps_per_epoch,
-        high.updates_per_step,
-        high.target_interval,
-    ) == (1_000_000, 500, 1, 100)
-    assert (low.max_env_steps, low.steps_per_epoch, low.updates_per_step, low.target_interval) == (
-        100_000,
-        50,
-        10,
-        10,
-    )
-    transitions = high.batch_size * (1 if implementation == "ER" else high.rollout_length)
-    assert (
-        transitions == 320
-    )  # the controlled comparison: every agent learns from as many transitions
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from helpers.budgets import tiny_settings
 
 import lightning_rl
 from lightning_rl.agents.cloning import CloneConfig, Clones
@@ -200,8 +199,3 @@ def test_fresh_clones_are_judged_and_the_pairs_drawn(tmp_path, capsys):
         for name in ("pairs", "continuous")
     ]
     assert told == [False, True]
-
-
-def test_the_values_of_a_run_are_complete_on_its_record():
-    method = SD("cartpole", **tiny_settings("SD"))
-    assert method.cfg.resolved("cartpole").mirrored is True

@@ -40,30 +40,11 @@ def test_gates_are_open_at_initialisation():
     assert net.saturation(real_commands(1000)) < 0.1
 
 
-@pytest.mark.parametrize("name", NETS)
-def test_learns_a_bandit_whose_answer_is_in_the_command(name):
-    net = build(name, [16, 32], obs_size=1, out=2)
-    command = real_commands(512)
-    target = ((command[:, 0] > 50) ^ (command[:, 1] > 200)).long()
-    obs, adam = torch.ones(512, 1), torch.optim.Adam(net.parameters(), 1e-2)
-    for _ in range(300):
-        loss = F.cross_entropy(net(obs, command), target)
-        adam.zero_grad()
-        loss.backward()
-        adam.step()
-    assert loss < 0.2
-
-
 def test_scales_travel_in_the_state_dict_and_sizes_are_not_modified():
     hidden = [16, 32]
     net = build("gated", hidden)
     assert hidden == [16, 32]
     assert net.state_dict()["scale"].tolist() == pytest.approx(list(SCALES))
-
-
-def test_parameter_count_of_the_published_network():
-    net = GatedNet(8, 2, 4, [32, 128, 128, 128])
-    assert sum(p.numel() for p in net.parameters()) == 38_148
 
 
 def standard_commands(count: int) -> torch.Tensor:

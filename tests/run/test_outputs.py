@@ -13,7 +13,6 @@ from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import adopt, keep_record
 from lightning_rl.core.outputs import owned_table
-from lightning_rl.lab.protocols.results import open_results
 from lightning_rl.run.state import owned, read_state
 
 CURVE = "seed,env_steps,value\n" + "".join(
@@ -159,38 +158,6 @@ def test_reports_and_listings_leave_the_run_alone(tmp_path, capsys):
     refused(capsys, "report", run, "-o", page, says="page.html' was not written by this command")
 
 
-@pytest.mark.parametrize(
-    "content",
-    [b"one line without an end", b"a,b\n1,2\n", b"\xff\xfe\x00binary\n", b"n,value\n1,2\n"],
-)
-def test_a_results_table_cuts_nothing_off_a_foreign_file(content, tmp_path):
-    path = tmp_path / "notes.txt"
-    path.write_bytes(content)
-    with (
-        pytest.raises(UserError, match=", not with 'n,score'; name"),
-        open_results(path, ("n", "score"), ("n",)),
-    ):
-        pass
-    assert path.read_bytes() == content
-    with open_results(path, ("n", "score"), ("n",), force=True) as results:
-        results.add([{"n": 1, "score": 2.0}])
-    assert path.read_text() == "n,score\n1,2\n"
-
-
-@pytest.mark.parametrize("torn", [b"n,score\n1,2\n2,3\n", b"n,score\n1,2\n2,3\n2,"])
-def test_a_results_table_goes_on_after_a_torn_write(torn, tmp_path):
-    """Other rows about the same as the last may be lost with one that was begun: that thing is
-    not done.
-    """
-    path = tmp_path / "out.csv"
-    path.write_bytes(torn)
-    with open_results(path, ("n", "score"), ("n",)) as results:
-        done = [n for n in (1, 2) if results.has(n=n)]
-        results.add([{"n": 3, "score": 4.0}])
-    assert done == {16: [1, 2], 18: [1]}[len(torn)]
-    assert path.read_text() == "n,score\n" + "".join(f"{n},{n + 1}\n" for n in (*done, 3))
-
-
 def test_an_evaluation_leaves_foreign_files_beside_the_checkpoint(tmp_path, capsys):
     train_cli(tmp_path / "exp", 2)
     run = run_dir(tmp_path / "exp")
@@ -228,25 +195,6 @@ def test_a_folder_that_cannot_be_written_is_said_before_the_work(sources, monkey
         says=f"cannot write 'b.csv/out.csv': '{sources / 'b.csv'}' is not a folder",
     )
     assert files(sources) == before
-
-
-def test_an_unreadable_config_does_not_hide_the_other_runs(tmp_path, monkeypatch, capsys):
-    for seed in ("1", "2"):
-        train_cli(tmp_path, 2, "--seed", seed)
-    hidden = run_dir(tmp_path, seed=2) / "config.yaml"
-    opened = type(hidden).open
-
-    def refuse(path, *arguments, **words):
-        if path == hidden:
-            raise PermissionError(13, "Permission denied", str(path))
-        return opened(path, *arguments, **words)
-
-    monkeypatch.setattr(type(hidden), "open", refuse)
-    capsys.readouterr()
-    assert main(["runs", str(tmp_path)]) == 0
-    printed = capsys.readouterr()
-    assert "1 runs" in printed.out
-    assert "config.yaml' cannot be read: Permission denied" in printed.err
 
 
 def test_a_removed_lock_lets_no_second_process_in(tmp_path):

@@ -248,14 +248,3 @@ def test_the_csv_is_what_is_plotted_and_can_be_drawn_again(tmp_path, capsys):
             in capsys.readouterr().err
         )
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "out.csv"), table)
-
-
-@pytest.mark.parametrize("axis", ["updates", "wall_time"])
-def test_other_axes(tmp_path, axis):
-    train_cli(tmp_path, 4)
-    assert draw("curves", tmp_path / "out", run_dir(tmp_path), "--x", axis) == 0
-    x = pd.read_csv(tmp_path / "out.csv")[axis]
-    assert (x > 0).all()
-    assert x.is_monotonic_increasing
-    if axis == "updates":
-        assert x.max() == pytest.approx(12, rel=0.01)  # 4 epochs of 3 updates

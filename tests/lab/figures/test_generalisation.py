@@ -88,19 +88,6 @@ def test_many_groups_of_several_seeds_have_a_panel_each():
         assert "grey" not in figure.get_supxlabel()
 
 
-def test_panels_are_in_as_many_columns_as_asked_for():
-    for count, columns, expected in (
-        (1, 2, (1, 1)),
-        (4, 2, (2, 2)),
-        (5, 2, (3, 2)),
-        (6, 3, (2, 3)),
-    ):
-        figure, panels = style.panels(count, columns=columns)
-        assert len(panels) == count
-        assert panels[0].get_gridspec().get_geometry() == expected
-        assert figure.get_figwidth() <= style.WIDEST
-
-
 def test_bands_and_interquartile_means_are_explained_where_they_are_drawn():
     three, five, ten = (group("a", [[1, 2]] * count) for count in (3, 5, 10))
     others = [group(label, [[1, 2]]) for label in "bcd"]
@@ -116,17 +103,6 @@ def test_bands_and_interquartile_means_are_explained_where_they_are_drawn():
     )  # too many groups to tell bands apart
     assert "shortest run" not in explained({"game": [five]})
     assert "shortest run" in explained({"game": [group("a", [[1, 2], [1, float("nan")]])]})
-
-
-def test_an_implementation_has_one_colour_whatever_stands_beside_it():
-    """The second simple model takes none that another implementation has of its own."""
-    labels = ("simple-model, stale", "ours", "simple-model, fixed", "ER")
-    colours = group_colours({"game": [group(label, [[1, 2]]) for label in labels]})
-    assert list(colours) == list(labels)
-    alone = group_colours({"game": [group("simple-model", [[1, 2]])]})["simple-model"]
-    assert colours["simple-model, stale"] == alone != style.colour(0)
-    assert colours["ER"] == style.colour(0)
-    assert len(set(colours.values())) == 4
 
 
 def test_a_low_end_is_said():

@@ -1,7 +1,7 @@
 import shutil
 
 import pytest
-from helpers.runs import cli, log_scalars, run_dir, train_cli
+from helpers.runs import cli, log_scalars, train_cli
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.lab.figures.groups import label_groups, labelled_runs
@@ -136,14 +136,6 @@ def test_environments_are_never_mixed_and_a_seed_counts_once(tmp_path):
         require_one_run_per_seed(label_groups(table, ["implementation"]), ["gamename", "group"])
 
 
-def test_published_results_are_sources(tmp_path):
-    from helpers import ROOT
-
-    table = read_table([f"{ROOT}/results/claims/udrl-dense.csv:ours"], "rollout/return_mean")
-    assert set(table["implementation"]) == {"ours"}
-    assert set(table["seed"]) == {"100", "101", "102", "103", "104"}
-
-
 def test_the_curves_of_a_claim_are_told_by_the_csv_of_its_runs(tmp_path, capsys):
     path, beside = tmp_path / "claim.csv", tmp_path / "claim.runs.csv"
     path.write_text("seed,env_steps,value\n100,1,5\n101,1,6\n")
@@ -162,14 +154,6 @@ def test_the_curves_of_a_claim_are_told_by_the_csv_of_its_runs(tmp_path, capsys)
     with pytest.raises(UserError, match="nothing to draw"):
         read_table([str(path)], "value")
     assert "lacks the column gamename, implementation" in capsys.readouterr().err
-
-
-def test_runs_of_several_seeds_read_like_runs_alone(tmp_path):
-    train_cli(tmp_path, 2, "--num_seeds", "2", implementation="DDQN")
-    runs = find_runs([tmp_path])
-    assert [run.path for run in runs] == [
-        run_dir(tmp_path, seed=seed, implementation="DDQN") for seed in (25, 26)
-    ]
 
 
 def test_what_a_results_csv_loses_is_said(tmp_path, capsys):
