@@ -186,20 +186,6 @@ def test_thirty_seeds_begin_within_the_memory_that_is_stated(name, megabytes):
     assert resident_bytes() - before < megabytes * 2**20
 
 
-def test_the_policy_of_a_seed_is_a_view_of_the_block_of_all():
-    """A copy would be a fifth of the memory of thirty categorical agents."""
-    method = implementation("simple-model")(
-        "procmaze-2", implementation="simple-model", seed=0, num_seeds=2
-    )
-    agent, policy = method.agent, method.policies[1]
-    for own, block in (
-        (policy.values, agent.online.params),
-        (policy.world, agent.source.weights.params),
-    ):
-        assert own.untyped_storage().data_ptr() == block.untyped_storage().data_ptr()
-        assert torch.equal(own, block[1:])
-
-
 def table(*rows):
     """A value network whose values for each of its inputs stand in a row, and its parameters."""
     net, values = PlainMLP(len(rows), (), len(rows[0]), "elu"), torch.tensor(rows)

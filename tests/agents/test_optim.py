@@ -161,14 +161,6 @@ def test_hooks_around_a_step_are_called_whenever_there_are_some(make):
     assert len(seen) == 7
 
 
-def test_a_profiler_sees_a_step_by_its_name():
-    params = nn.Parameter(torch.zeros(2, 3))
-    params.grad = torch.ones(2, 3)
-    with torch.profiler.profile() as profile:
-        MemberAdam(params, 0.1).step()
-    assert "Optimizer.step#MemberAdam.step" in {event.key for event in profile.key_averages()}
-
-
 def test_a_learning_rate_that_has_fallen_to_zero_changes_nothing():
     params = torch.nn.Parameter(torch.ones(2, 3))
     optimizer = MemberAdam(params, 0.1)

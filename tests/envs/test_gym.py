@@ -185,20 +185,6 @@ def test_other_libraries_take_what_make_env_gives(monkeypatch, gamename):
             )
 
 
-def test_boxes_of_double_precision_are_no_reason_to_warn(monkeypatch, recwarn):
-    wide = np.finfo(np.float64).max
-    kwargs = (("low", -3.0), ("high", 2.0), ("dtype", np.float64))
-    monkeypatch.setitem(GAMES, "pump", Game(Pump, horizon=10, kwargs=kwargs))
-    space = gymnasium.spaces.Dict(a=gymnasium.spaces.Box(-wide, wide, (1,), np.float64))
-    monkeypatch.setattr(Pump, "observation_space", space)
-    monkeypatch.setattr(
-        Pump, "reset", lambda self, seed=None, options=None: ({"a": np.zeros(1)}, {})
-    )
-    for env in (make_env("pump"), rollout_env(env_spec("pump"))):
-        env.reset(seed=0)
-    assert not recwarn.list
-
-
 @pytest.mark.parametrize(
     "gamename", ["cliff", "procmaze-3", "buttongrid-3", "panflute-3", "bandit10"]
 )

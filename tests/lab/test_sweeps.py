@@ -10,28 +10,15 @@ from lightning_rl.lab.evaluate import parse_sweep
 
 
 def swept(last: Path, words: str) -> None:
-    assert (
-        cli(
-            "--eval_agent",
-            last,
-            "--eval_command",
-            words,
-            "--eval_episodes",
-            "1",
-            "--num_workers",
-            "0",
-        )
-        == 0
-    )
+    few = ("--eval_episodes", "1", "--num_workers", "0")
+    assert cli("--eval_agent", last, "--eval_command", words, *few) == 0
 
 
 def commanded(table: Path) -> list[float]:
     return [float(row.split(",")[-4]) for row in table.read_text().splitlines()[1:]]
 
 
-@pytest.mark.parametrize(
-    ("implementation", "name"), [("UDRL", "return"), ("RCP-R", "return"), ("RCP-A", "advantage")]
-)
+@pytest.mark.parametrize(("implementation", "name"), [("UDRL", "return"), ("RCP-A", "advantage")])
 def test_sweep_prints_and_draws_obtained_against_commanded(tmp_path, capsys, implementation, name):
     train_cli(tmp_path, 1, implementation=implementation, checkpoint_interval=1)
     last = run_dir(tmp_path, implementation=implementation) / "last.ckpt"
