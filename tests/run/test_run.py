@@ -199,12 +199,8 @@ def test_num_workers_do_not_change_a_run(tmp_path, implementation):
     ("implementation", "settings"),
     [
         ("UDRL", {"overlap": "true", "buffer": "both", "recent_episodes": 3, "noise_hold": 0.5}),
-        ("UDRL", {"overlap": "false"}),
-    ]
-    + [
-        (name, {"overlap": overlap, **SMALL_CRITIC})
-        for name in ("RCP-R", "RCP-A")
-        for overlap in ("true", "false")
+        ("RCP-R", {"overlap": "false", **SMALL_CRITIC}),
+        ("RCP-A", {"overlap": "true", **SMALL_CRITIC}),
     ],
 )
 def test_resuming_equals_not_having_stopped(tmp_path, implementation, settings):
