@@ -382,7 +382,7 @@ def _train(
             raise UserError(f"{options.implementation} refuses these settings: {reason}") from error
         _refuse_unread(cfg, options)
         content = config_content(options, config)
-        refuse_changed(options.run_dir, content)
+        refuse_changed(options.run_dir)
         begin()
         write_config(options.run_dir, content)
         logger.log_hyperparams({"config": dataclasses.asdict(config)})

@@ -18,8 +18,7 @@ from lightning_rl.core.arguments import Group, Tool
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import unknown
 from lightning_rl.lab.figures.registry import FIGURES
-from lightning_rl.lab.protocols.registry import PROTOCOLS
-from lightning_rl.lab.reports.registry import REPORTS
+from lightning_rl.lab.reports.registry import PROXIES, REPORTS
 
 OLD_NAMES = {"evaluate": "proxies"}
 
@@ -29,6 +28,8 @@ MARKER = "results/claims.yaml"  # which only the repository has
 IN_REPOSITORY = {
     "COMMANDS": ("reproduce", "baseline", "docs", "claims"),
     "FIGURES": (
+        "marks",
+        "generalisation",
         "phase",
         "policy-gradient",
         "proxy-success",
@@ -40,7 +41,14 @@ IN_REPOSITORY = {
         "step-sizes",
         "supervised-model",
     ),
-    "PROTOCOLS": ("clones", "reward-curves", "transitions", "grid-rewards", "generations"),
+    "PROTOCOLS": (
+        "transfer",
+        "clones",
+        "reward-curves",
+        "transitions",
+        "grid-rewards",
+        "generations",
+    ),
 }
 """What ``experiments/`` declares, which proves this project's own numbers."""
 
@@ -98,7 +106,7 @@ def _of_repository(kind: str) -> Mapping[str, Tool]:
 def tools() -> dict[str, Tool | Group]:
     """All commands by name, also those that only a checkout of the repository can run."""
     figures = {**FIGURES, **_of_repository("FIGURES")}
-    protocols = {**PROTOCOLS, **_of_repository("PROTOCOLS")}
+    protocols = {**PROXIES, **_of_repository("PROTOCOLS")}
     return {
         "proxies": Group(
             "list trained proxies, or evaluate them and write the results to a CSV", protocols

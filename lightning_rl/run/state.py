@@ -21,7 +21,6 @@ from typing import IO, TYPE_CHECKING, Any
 
 import yaml
 
-from lightning_rl.core.config import MAY_CHANGE
 from lightning_rl.core.errors import DiskFullError, UserError
 from lightning_rl.core.files import (
     RECORD,
@@ -37,7 +36,7 @@ from lightning_rl.core.files import (
     write_text,
 )
 from lightning_rl.core.gamenames import folder_name
-from lightning_rl.core.limits import NAME_BYTES, shorten, shown
+from lightning_rl.core.limits import NAME_BYTES, shorten
 from lightning_rl.core.yaml_files import read_yaml
 from lightning_rl.run.shipped import shipped_checkpoint
 
@@ -230,33 +229,14 @@ def config_content(
 
 
 def write_config(run_dir: Path, content: Mapping[str, Any]) -> None:
-    """Writes ``config.yaml``; one that says the same in other words, by the user's hand, stays
-    (see ``refuse_changed``).
-    """
-    path = run_dir / CONFIG
-    if not path.exists() or is_recorded(path):
-        write_text(path, yaml.safe_dump(dict(content), sort_keys=False))
+    """Writes ``config.yaml``."""
+    write_text(run_dir / CONFIG, yaml.safe_dump(dict(content), sort_keys=False))
 
 
-_OF_A_START = (
-    "command",
-    "exp_name",
-    "num_workers",
-    "accelerator",
-    "reload",
-    "git_commit",
-    "versions",
-)
-"""What ``config.yaml`` says of the last start alone."""
-
-
-def refuse_changed(run_dir: Path, content: Mapping[str, Any]) -> None:
+def refuse_changed(run_dir: Path) -> None:
     """UserError where a start would overwrite a ``config.yaml`` or ``state.yaml`` that this program
-    did not write so.
-
-    The same for what else is in its way. content: what ``config.yaml`` would say.
+    did not write so; the same for what else is in its way.
     """
-    state, config = run_dir / STATE, run_dir / CONFIG
     if (run_dir / RECORD).exists():
         keep_record(run_dir)  # which refuses a file that is none
     for folder in (run_dir / "logger", run_dir / "logger" / "version_0"):
@@ -264,31 +244,15 @@ def refuse_changed(run_dir: Path, content: Mapping[str, Any]) -> None:
             raise UserError(
                 f"'{folder}' is no folder, and that of the logs; move it away, then start again"
             )
-    if state.exists() and not is_recorded(state):
-        of_a_run = record_of(state) is None and _is_state(state)
-        if not of_a_run:
-            raise not_ours(state)
-    if not config.exists() or is_recorded(config):
-        return
-    try:
-        there = read_yaml(config)
-    except UserError:
-        there = None
-    if not isinstance(there, dict) or not isinstance(there.get("config"), dict):
-        raise not_ours(config)
-    said = {**there, **there["config"]}
-    now = {**content, **content["config"]}
-    for key in said.keys() | now.keys():
-        if key in ("config", *_OF_A_START, *MAY_CHANGE):
+    for path, key in ((run_dir / STATE, "state"), (run_dir / CONFIG, "config")):
+        if not path.exists() or is_recorded(path):
             continue
-        was = shown(said[key]) if key in said else "not there"
-        is_now = shown(now[key]) if key in now else "not there"
-        if was != is_now or said[key] != now[key]:
-            raise UserError(
-                f"'{config}' was changed by hand: {shorten(str(key))} is {was} in it but {is_now} "
-                "in this run; give the value with --set in a run of another --exp_name, or move "
-                "the file away, then start again"
-            )
+        content = None
+        if record_of(path) is None:  # of a run whose record is gone
+            with contextlib.suppress(UserError):
+                content = read_yaml(path)
+        if not isinstance(content, dict) or key not in content:
+            raise not_ours(path)
 
 
 @cache
@@ -328,17 +292,6 @@ def write_state(run_dir: Path, state: str, reason: str = "") -> None:
     with contextlib.suppress(DiskFullError):
         content = {"state": state, **({"reason": reason} if reason else {})}
         write_text(run_dir / STATE, yaml.safe_dump(content, width=1000))
-
-
-def _is_state(path: Path) -> bool:
-    """Whether a file says of a run's state what ``write_state`` says, and no more."""
-    try:
-        content = read_yaml(path)
-    except UserError:
-        return False
-    return (
-        isinstance(content, dict) and "state" in content and content.keys() <= {"state", "reason"}
-    )
 
 
 def read_state(run_dir: Path) -> tuple[str, str]:

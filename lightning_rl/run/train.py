@@ -293,7 +293,7 @@ def _run(
             for run in options.single_runs():
                 begun = {} if resume_from is None else first_start(run.run_dir)
                 contents.append(config_content(run, config, method.hparams.get("networks"), begun))
-                refuse_changed(run.run_dir, contents[-1])
+                refuse_changed(run.run_dir)
             for begin, folder, content in zip(begins, folders, contents, strict=True):
                 begin()
                 write_config(folder, content)

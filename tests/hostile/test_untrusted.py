@@ -253,7 +253,6 @@ SHOWN = [
     f"--reload {AGENT} --gamename cartpole --exp_name b",
     "train --gamename cartpole --logdir exp --resume",
     "runs . --csv table.csv",
-    "figures table out . --tag rollout/return_mean",
     "figures curves out table.csv",
     "figures scores out table.csv --markdown",
     "figures marks out table.csv --at 1 --window 1",

@@ -1,18 +1,14 @@
 """Learning curves: every seed thin, mean, interquartile mean and 95 % band over seeds, beside
 published curves.
-
-Beside them, where asked for, the area under each: the mean of the curve over the steps that all
-runs of an environment have, in the unit of the curve, with its interval over seeds.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,8 +16,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lightning_rl.core import catalogue
-from lightning_rl.core.errors import UserError
-from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.functional.statistics import IQM_RUNS
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.csv_files import read_csv, require
@@ -29,13 +23,12 @@ from lightning_rl.lab.figures.groups import (
     LABELS,
     Group,
     all_groups,
-    in_common,
     read_groups,
     units_text,
 )
 from lightning_rl.lab.figures.runs import split_label
 from lightning_rl.lab.scalars import Floats
-from lightning_rl.lab.tables import counted, put_rows, save_table
+from lightning_rl.lab.tables import counted
 
 LINES = "thin: single seeds; thick: their mean"
 UNEVEN = "which ends with the shortest run"
@@ -65,20 +58,6 @@ class Reference:
     x: Floats
     value: Floats
     below: Floats
-
-    def near(self, mark: float, window: float) -> tuple[float, bool]:
-        """(mean, False) of the values less than half a window from ``mark``; (upper bound of it,
-        True) if some are bounds.
-
-        nan where there is none. Values exactly on the edge are left out: they belong to the next
-        mark just as much.
-        """
-        inside = np.abs(self.x - mark) < window / 2 * (1 - 1e-9)
-        if not inside.any():
-            return float("nan"), False
-        unseen = np.isnan(self.value)
-        value = np.where(unseen, self.below, self.value)[inside]
-        return float(value.mean()), bool(unseen[inside].any())
 
 
 def read_reference(source: str, axis: str) -> Reference:
@@ -328,125 +307,3 @@ def draw(given: argparse.Namespace) -> None:
     look = Look(given.tag, given.x, given.title, given.ylabel, given.legend, given.low)
     figure, table = curves_figure(games, width, look, references)
     style.save(figure, given.out, table)
-
-
-class Area(NamedTuple):
-    """The mean of the curves of a group over the bins that every run of all groups has, up to
-    ``steps``; low, high: its 95 % interval over seeds, nan for a single one.
-    """
-
-    group: str
-    seeds: int
-    steps: float
-    mean: float
-    low: float
-    high: float
-
-
-def areas(groups: Sequence[Group]) -> list[Area]:
-    """The area under the curves of each group."""
-    rows = []
-    for group in in_common(groups):
-        mean, low, high = map(float, mean_interval(group.values.mean(axis=1)))
-        rows.append(Area(group.label, len(group.seeds), float(group.x[-1]), mean, low, high))
-    return rows
-
-
-def draw_areas(
-    axes: Axes,
-    rows: Sequence[Area],
-    lines: Sequence[tuple[float, str]],
-    colours: Mapping[str, str],
-    unit: str,
-) -> None:
-    """A dot for the area of each group below its name, with its interval, and the ``lines`` that
-    are across the curves, too.
-
-    They are the legend of the curves as well. unit: what the curves are over.
-    """
-    blank = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # or lines run through the names
-    for index, row in enumerate(rows):
-        colour = colours[row.group]
-        axes.errorbar(
-            row.mean,
-            index,
-            xerr=np.nan_to_num([[row.mean - row.low], [row.high - row.mean]]),
-            color=colour,
-            fmt=style.MARKERS[colour],
-            markersize=8,
-            linewidth=2,
-            capsize=4,
-            zorder=4,
-        )
-        axes.annotate(
-            f"{row.group}, {counted([row.seeds])}",
-            (0.02, index - 0.2),
-            xycoords=("axes fraction", "data"),
-            fontsize=9,
-            va="bottom",
-            bbox=blank,
-            zorder=3,
-        )
-    for value, label in lines:
-        axes.axvline(value, color="black", linestyle=":", linewidth=1)
-        axes.annotate(
-            label, (value, 1.01), xycoords=("data", "axes fraction"), fontsize=9, ha="center"
-        )
-    over = unit.removeprefix("environment ")
-    axes.set(
-        yticks=[], xlabel=f"mean over the {over} up to {rows[0].steps:,.0f} (area under the curve)"
-    )
-    axes.set_ylim(len(rows) - 0.6, -0.8)
-
-
-def read_line(text: str) -> tuple[float, str]:
-    """``VALUE:LABEL``, e.g. ``1.6:random policy``."""
-    number, _, label = text.partition(":")
-    try:
-        value = float(number)
-    except ValueError:
-        value = math.nan
-    if not label or not math.isfinite(value):
-        raise UserError(f"--line '{text}' is no finite number with a label; write VALUE:LABEL")
-    return value, label
-
-
-def draw_with_areas(given: argparse.Namespace) -> None:
-    """OUT.png, OUT.svg and OUT.csv of the curves, and OUT-areas.csv."""
-    lines = [read_line(text) for text in given.line]
-    games, width = read_groups(given)
-    figure, panels = style.panels(2 * len(games))
-    colours = group_colours(games)
-    banded = len(colours) <= TOGETHER
-    parts = []
-    table = []
-    for (game, groups), left, right in zip(games.items(), panels[::2], panels[1::2], strict=True):
-        look = Look(given.tag, given.x)
-        parts.append(draw_panel(left, Panel(game, groups), look, colours, banded=banded))
-        for value, label in lines:
-            left.axhline(value, color="black", linestyle=":", linewidth=1)
-            left.annotate(
-                label,
-                (0.01, value),
-                xycoords=("axes fraction", "data"),
-                fontsize=9,
-                va="bottom",
-                path_effects=style.outlined(),
-            )
-        if len(games) == 1 and given.title:
-            left.set_title("")
-        found = areas(groups)
-        draw_areas(right, found, lines, colours, left.get_xlabel())
-        table += [(game, *row) for row in found]
-    dots = "whiskers: 95 % interval of the area; colours as on the right"
-    style.describe(
-        figure, given.title, f"{explained(games)}; {dots}; averaged over bins of {width:,.6g}."
-    )
-    style.save(figure, given.out, pd.concat(parts, ignore_index=True))
-    columns = ("gamename", *Area._fields)
-    beside = given.out.at(style.stem(given.out.path))
-    path = save_table(beside, pd.DataFrame(table, columns=columns), "areas")
-    rows: list[tuple[str, ...]] = [columns]
-    for game, group, seeds, *numbers in table:
-        rows.append((game, group, str(seeds), *(f"{number:,.3f}" for number in numbers)))
-    put_rows(rows, f"area under {given.tag}: {path}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 
 from lightning_rl.core.arguments import Argument, Tool, argument, force
-from lightning_rl.core.kinds import checked_path, count, figure_path, number, positive
+from lightning_rl.core.kinds import checked_path, figure_path, number, positive
 from lightning_rl.core.outputs import Out
 
 AXES = {
@@ -70,12 +70,13 @@ def _out(written: str) -> Argument:
     )
 
 
-def _table(name: str) -> Argument:
+def table_out(name: str) -> Argument:
+    """``OUT`` of a command that writes a table."""
     return _out(f"OUT-{name}.csv, or OUT.csv where the name has that ending")
 
 
 PICTURE = _out("OUT.png, OUT.svg and OUT.csv")
-_SOURCES = (
+SOURCES = (
     argument(
         "sources",
         "run directory, folder that holds some, or results CSV[:LABEL]",
@@ -84,11 +85,8 @@ _SOURCES = (
     ),
     argument("--title", "title above the figure", default=""),
 )
-BASICS = (PICTURE, *_SOURCES)
-_TAG = argument("--tag", "scalar (default rollout/return_mean)", default="rollout/return_mean")
-GREEDY_TAG = argument(
-    "--tag", "scalar (default eval_greedy/return_mean)", default="eval_greedy/return_mean"
-)
+BASICS = (PICTURE, *SOURCES)
+TAG = argument("--tag", "scalar (default rollout/return_mean)", default="rollout/return_mean")
 AXIS_AND_GROUPS = (
     argument(
         "--x", "horizontal axis (default env_steps)", choices=tuple(AXES), default="env_steps"
@@ -111,7 +109,7 @@ BIN_WIDTH = argument(
     type=positive,
     metavar="X",
 )
-BINNED = (_TAG, *AXIS_AND_GROUPS, BIN_WIDTH)
+BINNED = (TAG, *AXIS_AND_GROUPS, BIN_WIDTH)
 """Which scalar, over what, of which groups."""
 
 SCORE = argument(
@@ -123,7 +121,7 @@ SCORE = argument(
 MARKDOWN = argument(
     "--markdown", "print a table for a README instead of writing OUT", action="store_true"
 )
-_REFERENCE = argument(
+REFERENCE = argument(
     "--reference",
     "published curve to draw beside: a CSV with a column named like the x axis and a column value; "
     "repeatable",
@@ -150,7 +148,7 @@ FIGURES: dict[str, Tool] = {
         "learning curves over steps, episodes, updates or wall time, one panel per environment",
         *BASICS,
         *BINNED,
-        _REFERENCE,
+        REFERENCE,
         argument(
             "--ylabel",
             "label of the vertical axis, with its unit (default: that of the scalar)",
@@ -175,62 +173,11 @@ FIGURES: dict[str, Tool] = {
     "scores": _figure(
         "scores:show_scores",
         "final, best, area under curve and steps to a threshold, with intervals",
-        _table("scores"),
-        *_SOURCES,
+        table_out("scores"),
+        *SOURCES,
         *BINNED,
         threshold("return for the steps to a threshold (default: the solved return)"),
         MARKDOWN,
-    ),
-    "marks": _figure(
-        "scores:show_marks",
-        "values of the curves at chosen points of the x axis, beside published ones",
-        _table("marks"),
-        *_SOURCES,
-        argument(
-            "--at", "points of the x axis", type=number, nargs="+", required=True, metavar="X"
-        ),
-        argument(
-            "--window",
-            "width of the x axis around each point that is averaged over",
-            type=positive,
-            required=True,
-            metavar="WIDTH",
-        ),
-        _TAG,
-        *AXIS_AND_GROUPS,
-        _REFERENCE,
-        MARKDOWN,
-    ),
-    "table": _figure(
-        "table:show",
-        "mean of the last values of several scalars, for every run and every experiment",
-        _table("table"),
-        argument(
-            "sources",
-            "run directory, or folder that holds some",
-            type=checked_path,
-            nargs="+",
-            metavar="SOURCE",
-        ),
-        argument(
-            "--tag",
-            "scalar; repeatable (default eval/return_mean, eval_greedy/return_mean)",
-            action="append",
-        ),
-        argument(
-            "--last",
-            "how many of the last values are averaged (default 20)",
-            type=count,
-            default=20,
-            metavar="N",
-        ),
-        argument(
-            "--until",
-            "ignore values after so many environment steps",
-            type=number,
-            default=float("inf"),
-            metavar="STEPS",
-        ),
     ),
     "commands": _figure(
         "commands:draw",
@@ -248,21 +195,6 @@ FIGURES: dict[str, Tool] = {
         "commands:draw_obedience",
         "obtained against commanded return, a panel for each source: a sweep, or a claim's CSV",
         *BASICS,
-    ),
-    "generalisation": _figure(
-        "curves:draw_with_areas",
-        "learning curves and the area under each, with intervals over seeds",
-        *BASICS,
-        GREEDY_TAG,
-        *AXIS_AND_GROUPS,
-        BIN_WIDTH,
-        argument(
-            "--line",
-            "draw a horizontal line at this return with this label, e.g. 1.6:random; repeatable",
-            action="append",
-            default=[],
-            metavar="VALUE:LABEL",
-        ),
     ),
     "tune": _figure(
         "tuning:draw",

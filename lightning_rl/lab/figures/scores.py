@@ -2,7 +2,7 @@
 of them.
 
 Beside that table, the performance profile (Agarwal et al. 2021, arXiv 2108.13264): for every score,
-the share of runs above it; and what the curves say at chosen points.
+the share of runs above it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,11 @@ from lightning_rl.core.lines import say
 from lightning_rl.functional.intervals import above, mean_interval, share_interval
 from lightning_rl.functional.statistics import IQM_RUNS, interquartile_mean
 from lightning_rl.lab.figures import style
-from lightning_rl.lab.figures.curves import Reference, read_reference
 from lightning_rl.lab.figures.groups import (
     LABELS,
     Group,
     all_groups,
     read_groups,
-    read_runs,
     units_text,
 )
 from lightning_rl.lab.figures.registry import SCORES
@@ -141,10 +139,10 @@ def show_scores(given: argparse.Namespace) -> None:
     if min(ends) < FAR * max(ends):
         lengths = f"{min(ends):,.6g} to {max(ends):,.6g} {unit}"
         caption += f"; runs have {lengths}, each counts as far as it goes"
-    _show(given, "scores", table, summary_rows(table, unit), title, caption)
+    show_rows(given, "scores", table, summary_rows(table, unit), title, caption)
 
 
-def _show(
+def show_rows(
     given: argparse.Namespace,
     name: str,
     table: pd.DataFrame,
@@ -206,59 +204,3 @@ def draw_profile(given: argparse.Namespace) -> None:
     seeds = counted(len(group.seeds) for group in all_groups(games))
     style.describe(figure, given.title, f"{seeds} per group; band: 95 % interval over seeds.")
     style.save(figure, given.out, pd.concat(parts, ignore_index=True))
-
-
-def near(x: pd.Series, value: pd.Series, mark: float, window: float) -> float:
-    """Mean of the values within half a window of ``mark``; nan where there is none."""
-    return float(value[(x - mark).abs() <= window / 2 * (1 + 1e-9)].mean())
-
-
-def mark_table(
-    table: pd.DataFrame, axis: str, marks: Sequence[float], window: float
-) -> pd.DataFrame:
-    """gamename, group, seeds, ``axis``, value, low, high: mean over runs at each mark; nan where
-    a run does not reach it.
-    """
-    rows = []
-    for (game, label), group in table.groupby(["gamename", "group"], sort=False):
-        runs = [run for _, run in group.groupby("run", sort=False)]
-        for mark in marks:
-            values = [near(run[axis], run["value"], mark, window) for run in runs]
-            rows.append((game, label, len(runs), mark, *map(float, mean_interval(values))))
-    return pd.DataFrame(rows, columns=["gamename", "group", "seeds", axis, "value", "low", "high"])
-
-
-def mark_rows(
-    table: pd.DataFrame,
-    references: Sequence[Reference],
-    unit: str,
-    marks: Sequence[float],
-    window: float,
-) -> list[list[str]]:
-    """Header, a row per group, a row per published curve. unit: what the x axis counts."""
-    header = [f"{mark / 1e6:g}M" if mark >= 1e6 else f"{mark:,.6g}" for mark in marks]
-    rows = [[unit, *header]]
-    for (game, label), group in table.groupby(["gamename", "group"], sort=False):
-        name = ", ".join(filter(None, (str(label), str(game), counted(group["seeds"]))))
-        values = group[["value", "low", "high"]].itertuples(index=False)
-        rows.append([name, *(_cell(*row) for row in values)])
-    for reference in references:
-        row = [reference.label]
-        for mark in marks:
-            value, is_bound = reference.near(mark, window)
-            row.append(f"< {_cell(value)}" if is_bound else _cell(value))
-        rows.append(row)
-    return rows
-
-
-def _cell(value: float, low: float = float("nan"), high: float = float("nan")) -> str:
-    return "" if np.isnan(value) else interval(value, low, high)
-
-
-def show_marks(given: argparse.Namespace) -> None:
-    """Prints the table, and writes it without ``--markdown``."""
-    references = [read_reference(source, given.x) for source in given.reference]
-    runs = read_runs(given)
-    table = mark_table(runs, given.x, given.at, given.window)
-    rows = mark_rows(table, references, units_text(runs["unit"]), given.at, given.window)
-    _show(given, "marks", table, rows, given.title, "mean over seeds and its 95 % interval")

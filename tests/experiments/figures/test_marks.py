@@ -4,9 +4,9 @@ import pandas as pd
 import pytest
 from helpers.runs import cli
 
+from experiments.figures.marks import mark_rows, mark_table, near, near_reference
 from lightning_rl.lab.figures.curves import Look, Panel, draw_panel, read_reference
 from lightning_rl.lab.figures.groups import Group
-from lightning_rl.lab.figures.scores import mark_rows, mark_table, near
 
 
 def test_by_hand(tmp_path, capsys):
@@ -46,10 +46,10 @@ def test_what_a_published_figure_does_not_show_is_a_bound(tmp_path, capsys):
         "env_steps,value,below\n" + "".join(f"{x + y / 100},{v},{b}\n" for x, y, v, b in rows)
     )
     paper = read_reference(f"{tmp_path}/paper.csv:paper", "env_steps")
-    assert paper.near(11, 2) == (-500, True)
-    assert paper.near(20.5, 2) == (-450, True)  # the mean is lower
-    assert paper.near(40, 2) == (8, False)
-    assert np.isnan(paper.near(41, 2)[0])  # at the edge
+    assert near_reference(paper, 11, 2) == (-500, True)
+    assert near_reference(paper, 20.5, 2) == (-450, True)  # the mean is lower
+    assert near_reference(paper, 40, 2) == (8, False)
+    assert np.isnan(near_reference(paper, 41, 2)[0])  # at the edge
     runs = pd.DataFrame(
         [("g", "m", "seed_1", 11.0, 1.0)],
         columns=["gamename", "group", "run", "env_steps", "value"],

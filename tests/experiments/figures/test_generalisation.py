@@ -2,19 +2,12 @@ import numpy as np
 import pytest
 from helpers.runs import cli, run_cli
 
+from experiments.commands import FIGURES
+from experiments.figures.generalisation import areas, draw_areas, read_line
 from lightning_rl.core.errors import UserError
 from lightning_rl.lab.figures import style
-from lightning_rl.lab.figures.curves import (
-    Look,
-    areas,
-    curves_figure,
-    draw_areas,
-    explained,
-    group_colours,
-    read_line,
-)
+from lightning_rl.lab.figures.curves import Look, curves_figure, explained, group_colours
 from lightning_rl.lab.figures.groups import Group
-from lightning_rl.lab.figures.registry import FIGURES
 
 
 def group(label, rows):
