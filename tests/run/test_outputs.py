@@ -9,7 +9,6 @@ from helpers import ROOT
 from helpers.runs import run_dir, train_cli
 from PIL import Image
 
-from experiments.protocols.results import open_results
 from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import adopt, keep_record
