@@ -297,6 +297,11 @@ FIGURES: dict[str, Tool] = {
         REFERENCE,
         MARKDOWN,
     ),
+    "obedience": _figure(
+        "obedience:draw",
+        "obtained against commanded return, a panel for each source: a sweep, or a claim's CSV",
+        *BASICS,
+    ),
     "generalisation": _figure(
         "generalisation:draw",
         "learning curves and the area under each, with intervals over seeds",

@@ -13,6 +13,7 @@ import math
 import re
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import yaml
@@ -23,11 +24,30 @@ from lightning_rl.core.kinds import checked_path
 from lightning_rl.core.lines import say
 from lightning_rl.core.yaml_files import read_yaml
 from lightning_rl.lab.evaluate import calibrate_checkpoint, evaluate
-from lightning_rl.run.loading import acting_checkpoint, load
+from lightning_rl.run.checkpoints import read_checkpoint
+from lightning_rl.run.loading import ACTING_ONLY, TRAINING_ONLY, load
 from lightning_rl.run.shipped import INDEX, SHIPPED, ShippedAgent, shipped_agents
 from lightning_rl.run.state import checkpoint_at
 
 EPISODES = 200
+
+
+def acting_checkpoint(path: Path) -> dict[str, Any]:
+    """The part of a checkpoint that acting needs: without optimizers, episodes, and networks
+    that only training uses.
+    """
+    checkpoint = read_checkpoint(path)
+    kept = {
+        name: value
+        for name, value in checkpoint["state_dict"].items()
+        if not name.startswith(TRAINING_ONLY)
+    }
+    about = {key: checkpoint[key] for key in ("epoch", "hyper_parameters")}
+    return {
+        **about,
+        "state_dict": {name: value.clone() for name, value in kept.items()},
+        ACTING_ONLY: True,
+    }
 
 
 def ship(name: str, path: Path, claim: str | None) -> ShippedAgent:

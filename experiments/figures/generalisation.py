@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.patheffects import withStroke
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.functional.intervals import mean_interval
@@ -129,7 +130,7 @@ def draw(given: argparse.Namespace) -> None:
                 xycoords=("axes fraction", "data"),
                 fontsize=9,
                 va="bottom",
-                path_effects=style.outlined(),
+                path_effects=[withStroke(linewidth=2.5, foreground="white")],
             )
         if len(games) == 1 and given.title:
             left.set_title("")

@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import Normalize
 from matplotlib.patches import Rectangle
+from matplotlib.patheffects import withStroke
 
 from experiments.figures.protocol_csv import numbers, ordered, read_protocol, split_common
 from lightning_rl.core.errors import UserError
@@ -290,7 +291,7 @@ def draw_board(axes: Axes, cells: pd.DataFrame, title: str) -> None:
             fontsize=9,
             fontweight="bold",
             color="white" if dark else "black",
-            path_effects=[] if dark else style.outlined(3),
+            path_effects=[] if dark else [withStroke(linewidth=3, foreground="white")],
         )
 
 

@@ -18,7 +18,7 @@ from experiments.protocols.models import PROXY_KEY, best_of_each, find_models
 from experiments.protocols.results import open_results, print_summary
 from lightning_rl.agents.registry import AGENTS
 from lightning_rl.agents.tabular import TabularConfig
-from lightning_rl.core.config import has_key, parse_settings, refuse_ignored
+from lightning_rl.core.config import parse_settings, refuse_ignored
 from lightning_rl.core.console import counting
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.seeding import derive_seed, generator
@@ -133,7 +133,7 @@ def make_kinds(
         known = {
             key: value
             for key, value in settings.items()
-            if name in AGENTS and has_key(AGENTS[name].config, key)
+            if name in AGENTS and key in AGENTS[name].config.__dataclass_fields__
         }
         ((_, config),) = agent_configs({name: known}, gamename, preset)
         kinds.append(AgentKind(name, config, varied, known))

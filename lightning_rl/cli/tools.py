@@ -29,6 +29,7 @@ IN_REPOSITORY = {
     "COMMANDS": ("reproduce", "baseline", "docs", "claims"),
     "FIGURES": (
         "marks",
+        "obedience",
         "generalisation",
         "phase",
         "policy-gradient",

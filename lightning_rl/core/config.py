@@ -214,11 +214,6 @@ def merged_values(implementation: str, gamename: str, preset: str | None = None)
     ]
 
 
-def has_key(schema: type[Any], key: str) -> bool:
-    """Whether a config of ``schema`` has ``key``."""
-    return key in {field.name for field in dataclasses.fields(schema)}
-
-
 def keys(found: Entry) -> list[str]:
     """The keys of an implementation's config."""
     return list(

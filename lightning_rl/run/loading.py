@@ -112,24 +112,6 @@ def load_method(path: Path, networks: Mapping[str, nn.Module] | None = None) -> 
     return method.eval()
 
 
-def acting_checkpoint(path: Path) -> dict[str, Any]:
-    """The part of a checkpoint that acting needs: without optimizers, episodes, and networks
-    that only training uses.
-    """
-    checkpoint = read_checkpoint(path)
-    kept = {
-        name: value
-        for name, value in checkpoint["state_dict"].items()
-        if not name.startswith(TRAINING_ONLY)
-    }
-    about = {key: checkpoint[key] for key in ("epoch", "hyper_parameters")}
-    return {
-        **about,
-        "state_dict": {name: value.clone() for name, value in kept.items()},
-        ACTING_ONLY: True,
-    }
-
-
 def asked_names(method: Method) -> tuple[str, ...]:
     """What a command may be given by: the names of its numbers, ``return`` of a calibrated policy,
     and the names of the numbers after ``raw_``.

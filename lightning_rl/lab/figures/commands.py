@@ -13,18 +13,14 @@ from matplotlib.axes import Axes
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.outputs import Out
-from lightning_rl.functional.intervals import mean_interval
-from lightning_rl.functional.statistics import sampling_floor
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.csv_files import labelled, read_csv, require, require_cells
 from lightning_rl.lab.figures.runs import is_run, open_run, read_sources
-from lightning_rl.lab.tables import counted
 from lightning_rl.run.shipped import results_folder
 
 COLUMNS = ["run", "command", "commanded", "obtained_mean", "obtained_sd"]
 _KEPT = [*COLUMNS, "episodes"]  # of how many a mean is; earlier sweeps do not say
 _NOTHING = "no source has a sweep.csv; make one with lightning-rl eval CKPT --command sweep"
-_POINTS = 60  # of the mean over runs, which were asked for different returns
 
 
 def draw_sweeps(out: Out, table: pd.DataFrame, title: str, published: Collection[str] = ()) -> None:
@@ -50,7 +46,7 @@ def draw_sweeps(out: Out, table: pd.DataFrame, title: str, published: Collection
         )
     if name == "return":
         start = float(table["commanded"].iloc[0])
-        _identity(axes, start, "obtained = commanded")
+        draw_identity(axes, start, "obtained = commanded")
     units = "return" if name == "return" else f"{name} (standard deviations)"
     axes.set(xlabel=f"commanded {units}", ylabel="obtained return")
     axes.legend(loc="best")
@@ -61,7 +57,8 @@ def draw_sweeps(out: Out, table: pd.DataFrame, title: str, published: Collection
     style.save(figure, out, table)
 
 
-def _identity(axes: Axes, start: float, label: str) -> None:
+def draw_identity(axes: Axes, start: float, label: str) -> None:
+    """The line on which a policy that obeys exactly would be."""
     axes.axline((start, start), slope=1, color="grey", linestyle=":", label=label)
 
 
@@ -76,7 +73,7 @@ def draw_sweep(out: Out, report: Mapping[str, Any]) -> None:
     draw_sweeps(out, table[_KEPT], title)
 
 
-def _run_name(path: Path) -> str | None:
+def run_name(path: Path) -> str | None:
     """Method and seed of a run directory, or of that which a file is in; None where there is
     none.
     """
@@ -101,11 +98,11 @@ def read_sweep(path: Path, label: str | None) -> pd.DataFrame:
     if table.empty:
         raise UserError("it has no row; name another CSV")
     require_cells(table, "command", lambda value: isinstance(value, str), "the name of a command")
-    names = labelled(table["run"], label or _run_name(path))
+    names = labelled(table["run"], label or run_name(path))
     return table[_KEPT].assign(run=names, source=str(path))
 
 
-def _read_apart(
+def read_apart(
     sources: Sequence[str], read: Callable[[Path, str | None], pd.DataFrame], name: str
 ) -> pd.DataFrame:
     """One table of all sources that have a sweep; UserError if none has, or two go by the same
@@ -124,8 +121,8 @@ def _read_apart(
 
 
 def read_sweeps(sources: Sequence[str]) -> pd.DataFrame:
-    """The sweeps of all sources, see ``_read_apart``; UserError if their commands differ."""
-    table = _read_apart(sources, read_sweep, "run")
+    """The sweeps of all sources, see ``read_apart``; UserError if their commands differ."""
+    table = read_apart(sources, read_sweep, "run")
     names = table["command"].unique()
     if len(names) > 1:
         raise UserError(
@@ -139,98 +136,3 @@ def draw(given: argparse.Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv."""
     published = read_sweeps(given.reference)["run"].unique() if given.reference else ()
     draw_sweeps(given.out, read_sweeps([*given.sources, *given.reference]), given.title, published)
-
-
-def read_method(path: Path, label: str | None) -> pd.DataFrame:
-    """The sweeps of a method, called by its label, its run or its file; UserError where commands
-    are no returns.
-    """
-    table = read_sweep(path, None)
-    if (name := table["command"].iloc[0]) != "return":
-        raise UserError(
-            f"its commands are no returns (but: {name}); make another with lightning-rl eval CKPT "
-            "--calibrate"
-        )
-    return table.assign(method=label or _run_name(path) or path.stem)
-
-
-def mean_line(runs: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """commanded, obtained_mean, low, high: of several runs their mean and its interval over the
-    returns that all were asked for; of a single one its episodes' mean and standard deviation.
-    """
-    if len(runs) == 1:
-        mean, sd = runs[0]["obtained_mean"], runs[0]["obtained_sd"]
-        return runs[0][["commanded", "obtained_mean"]].assign(low=mean - sd, high=mean + sd)
-    first = max(rows["commanded"].min() for rows in runs)
-    last = min(rows["commanded"].max() for rows in runs)
-    x = np.linspace(first, last, _POINTS if first < last else 0)
-    obtained = [np.interp(x, rows["commanded"], rows["obtained_mean"]) for rows in runs]
-    mean, low, high = mean_interval(obtained)
-    return pd.DataFrame({"commanded": x, "obtained_mean": mean, "low": low, "high": high})
-
-
-def draw_method(axes: Axes, name: str, table: pd.DataFrame, colour: str) -> pd.DataFrame:
-    """One panel; its rows of the CSV."""
-    runs = [rows.sort_values("commanded") for _, rows in table.groupby("run", sort=False)]
-    if len(runs) > 1:
-        for rows in runs:
-            asked, obtained = rows["commanded"], rows["obtained_mean"]
-            axes.plot(asked, obtained, color=colour, alpha=0.35, linewidth=0.9)
-    line = mean_line(runs)
-    style.banded_line(
-        axes,
-        line["commanded"],
-        line["obtained_mean"],
-        line["low"],
-        line["high"],
-        colour,
-        alpha=0.25,
-        linewidth=2.2,
-    )
-    off = [(rows["obtained_mean"] - rows["commanded"]).abs() for rows in runs]
-    error = np.mean([each.mean() for each in off])
-    worst = max(each.max() for each in off)
-    floor = np.mean([sampling_floor(rows["obtained_sd"], rows["episodes"]) for rows in runs])
-    known = f", by chance alone {floor:.0f}" if np.isfinite(floor) else ""
-    axes.set_title(
-        f"{name}, {counted([len(runs)])}\nmean error {error:.0f}{known}, worst {worst:.0f}"
-    )
-    seeds = table[["run", "commanded", "obtained_mean", "obtained_sd"]]
-    return pd.concat([seeds, line.assign(run="mean")]).assign(method=name)
-
-
-def _limits(table: pd.DataFrame, columns: Sequence[str]) -> tuple[float, float]:
-    """Of an axis that all panels share."""
-    low, high = np.nanmin(table[columns]), np.nanmax(table[columns])
-    margin = 0.03 * (high - low)
-    return low - margin, high + margin
-
-
-def draw_obedience(given: argparse.Namespace) -> None:
-    """OUT.png, OUT.svg and OUT.csv."""
-    table = _read_apart(given.sources, read_method, "method")
-    methods = table.groupby("method", sort=False)
-    figure, panels = style.panels(len(methods), (6.4, 5.2), legend=1)
-    parts = []
-    for index, (name, rows) in enumerate(methods):
-        parts.append(draw_method(panels[index], name, rows, style.colour(index)))
-    shown = pd.concat(parts, ignore_index=True)
-    for axes in panels:
-        _identity(axes, 0, "obtained = asked")
-        axes.set(xlabel="asked return", ylabel="obtained return")
-        axes.set_xlim(_limits(shown, ["commanded"]))
-        axes.set_ylim(_limits(shown, ["obtained_mean", "low", "high"]))
-    style.shared_legend(figure, panels)
-    single = ""
-    if methods["run"].nunique().min() == 1:
-        single = "Of a single seed: mean and standard deviation of the episodes. "
-    style.describe(
-        figure,
-        given.title,
-        "Thin: seeds, the mean of the episodes of each command; thick: their mean with its 95 % "
-        f"interval, for returns that all were asked for. {single}Error: distance of the mean "
-        "obtained return from what was asked; by chance alone: that of a policy which is "
-        "calibrated exactly, in as many episodes; worst: of one seed and command.",
-    )
-    columns = ["method", "run", *COLUMNS[2:], "low", "high"]
-    style.save(figure, given.out, shown[columns])

@@ -191,11 +191,6 @@ FIGURES: dict[str, Tool] = {
             metavar="CSV",
         ),
     ),
-    "obedience": _figure(
-        "commands:draw_obedience",
-        "obtained against commanded return, a panel for each source: a sweep, or a claim's CSV",
-        *BASICS,
-    ),
     "tune": _figure(
         "tuning:draw",
         "a hyper-parameter search: score over the budget, and by value of each searched key",

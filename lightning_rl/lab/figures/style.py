@@ -23,7 +23,6 @@ from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.patheffects import withStroke
 from matplotlib.ticker import EngFormatter, FuncFormatter, NullFormatter
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
@@ -109,11 +108,6 @@ def cue(colour: str, count: int) -> dict[str, Any]:
     apart = max(count // (3 * len(MARKERS)), 1)
     places = (list(MARKERS).index(colour) * apart, len(MARKERS) * apart)
     return {"marker": MARKERS[colour], "markersize": 6, "markevery": places}
-
-
-def outlined(width: float = 2.5) -> list[Any]:
-    """Of text that lies on lines: a white rim."""
-    return [withStroke(linewidth=width, foreground="white")]
 
 
 def marker(values: Any) -> str | None:
