@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from lightning_rl.agents.tabular import TabularConfig
 from lightning_rl.core.config import parse_settings, refuse_ignored
 from lightning_rl.core.console import counting
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.lines import say
 from lightning_rl.core.seeding import derive_seed, generator
 from lightning_rl.envs.proxies import Proxy
 from lightning_rl.evolution.callback import ALL_FAILED
@@ -153,6 +155,7 @@ def train_stacks(
 
     An agent is a function of (run_seed, purpose, name of the proxy, number).
     """
+    untrained: Counter[str] = Counter()
     for kind, jobs in variants:
         by_proxy: dict[Proxy, list[Job]] = {}
         for job in jobs:
@@ -166,11 +169,16 @@ def train_stacks(
                 for first in range(0, len(rows), STACK):
                     stack = rows[first : first + STACK]
                     params = torch.stack([members[row].model.params for row in stack])
-                    yield (
-                        [members[row] for row in stack],
-                        loop,
-                        loop.train(0, params, [seeds[row] for row in stack]),
-                    )
+                    trained = loop.train(0, params, [seeds[row] for row in stack])
+                    untrained[kind.name] += int((trained.agent.num_updates == 0).sum())
+                    yield [members[row] for row in stack], loop, trained
+    for name, count in untrained.items():
+        if count:
+            say(
+                f"warning: {count} agents {name} had no update, as their training ended before "
+                "they began to learn; give more steps, or a lower learning_starts",
+                error=True,
+            )
 
 
 def failed_last(

@@ -14,7 +14,10 @@ from torch import Tensor
 from lightning_rl.agents.base import Agent, AgentConfig, Transition
 from lightning_rl.core.console import under_way
 from lightning_rl.core.contents import check_alike
+from lightning_rl.core.errors import UserError
+from lightning_rl.core.limits import shown
 from lightning_rl.envs.batch import EnvBatch
+from lightning_rl.envs.spec import EnvSpec
 
 StopRule = Callable[[Tensor, Tensor], Tensor]
 """(returns ``[N, E]``, how many of them are there yet ``[N]``) -> ``[N]`` bool: the members
@@ -112,6 +115,28 @@ class Results:
         )
 
 
+def check_first_action(agent: Agent, action: Any, spec: EnvSpec, members: int) -> None:
+    """UserError where ``agent.act`` of a user's class gave an action that the environment would
+    not take, or take for another.
+    """
+    shape, kind, values = [members], "int64", f", numbers from 0 to {spec.action_size - 1}"
+    if spec.continuous:
+        shape, kind, values = [members, spec.action_size], "float32", ""
+    problem = shown(action)
+    if isinstance(action, Tensor):
+        action = agent.to_env(action)
+        problem = f"{str(action.dtype).removeprefix('torch.')} {list(action.shape)}"
+        right_kind = action.is_floating_point() if spec.continuous else action.dtype == torch.int64
+        if right_kind and list(action.shape) == shape:
+            outside = action[(action < 0) | (action >= spec.action_size)]
+            if spec.continuous or not len(outside):
+                return
+            problem = f"action {int(outside[0])}"
+    raise UserError(
+        f"{type(agent).__name__}.act gave {problem}; it must give a tensor {kind} {shape}{values}"
+    )
+
+
 _OF_EPISODES = ("obs", "_episode", "_return", "_length")
 """Attributes of the episodes under way, ``[N, ...]``."""
 
@@ -135,6 +160,7 @@ class MemberTraining:
         stop: ends a member's training, judged by its training returns.
         limit_terminates: bootstrap nothing at a time limit, as earlier code did, which stored it as
             a termination.
+        spec: of the environment, by which the first action is checked; None: it is not.
     """
 
     def __init__(
@@ -146,8 +172,10 @@ class MemberTraining:
         learning_starts: int = 0,
         stop: StopRule | None = None,
         limit_terminates: bool = False,
+        spec: EnvSpec | None = None,
     ):
         self.agent = agent
+        self.spec = spec
         self.stop = stop
         self.max_episodes = max_episodes
         self.learning_starts = learning_starts
@@ -301,6 +329,8 @@ class MemberTraining:
     def _step(self) -> None:
         agent = self.agent
         action = agent.act(self.obs, self._episode, self.step)
+        if self.step == 0 and self.spec is not None:
+            check_first_action(agent, action, self.spec, len(self.members))
         step = self.envs.step(agent.to_env(action))
         over = step.terminated | step.truncated
         discount = step.discount(self.gamma)

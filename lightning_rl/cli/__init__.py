@@ -18,6 +18,7 @@ from lightning_rl.cli.commands import ACTIONS
 from lightning_rl.cli.parser import SUMMARIES, parse
 from lightning_rl.cli.tools import tools, use
 from lightning_rl.core.arguments import Parser, list_commands
+from lightning_rl.core.catalogue import import_own_modules
 from lightning_rl.core.errors import user_message
 from lightning_rl.core.lines import guard_terminal, say
 from lightning_rl.core.modules import look_in
@@ -53,6 +54,7 @@ def _run(words: Sequence[str], program: str) -> int:
     if program != "trainer.py" and (not words or words[0] in ("-h", "--help")):
         _print_help(program)
         return 0
+    import_own_modules()
     if not words or words[0].startswith("-"):
         mode, arguments = parse(words, program)
     elif words[0] in SUMMARIES:

@@ -15,7 +15,7 @@ from lightning_rl.core.catalogue import aliases, entries
 from lightning_rl.core.config import as_setting
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES
-from lightning_rl.core.modules import MODULES
+from lightning_rl.core.modules import NAME_MODULE
 
 SUMMARIES = {
     "train": "train a method on an environment, or resume a run that was stopped",
@@ -26,7 +26,7 @@ SUMMARIES = {
 
 _EPILOG = (
     "All files of a run are written to LOGDIR/GAMENAME/EXP_NAME/IMPLEMENTATION/seed_N/. "
-    f"To use a method of your own: export {MODULES}=its_module."
+    f"To use a method of your own: {NAME_MODULE}."
 )
 _REMEDIES = {
     (Mode.TUNE, "--num_seeds"): "a search takes its seeds per trial from --tune seeds=N",

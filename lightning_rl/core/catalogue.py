@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from lightning_rl.core.checks import checked_name
-from lightning_rl.core.errors import UserError
+from lightning_rl.core.errors import UnknownNameError, UserError
 from lightning_rl.core.limits import nearest, shorten, shown
-from lightning_rl.core.modules import MODULES, advice, of_modules
+from lightning_rl.core.modules import MODULES, NAME_MODULE, advice, of_modules
 from lightning_rl.core.yaml_files import parse_yaml, read_yaml
 
 CONFIGS = Path(__file__).resolve().parent.parent / "configs"
@@ -50,7 +50,7 @@ class Block:
     @property
     def file(self) -> str:
         """The name of its file, for messages."""
-        return "register_method" if self.path is None else self.path.name
+        return "configs" if self.path is None else self.path.name
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def _shipped() -> dict[str, Entry]:
 
 def _entries(document: Any, path: Path | None, family: str = "") -> dict[str, Entry]:
     """The implementations of a family's document."""
-    where = "register_method" if path is None else f"'{path}'"
+    where = "configs" if path is None else f"'{path}'"
     if not isinstance(document, Mapping) or not all(
         isinstance(block, Mapping) for block in document.values()
     ):
@@ -143,6 +143,12 @@ def entries() -> dict[str, Entry]:
     """All implementations by name. A call by one of the user's modules while it is being
     imported gets those known so far.
     """
+    import_own_modules()
+    return _known()
+
+
+def import_own_modules() -> None:
+    """Imports what ``LIGHTNING_RL_MODULES`` names, so that what it registers is known by name."""
     names = os.environ.get(MODULES, "")
     if names and not _importing:
         _importing.append(names)
@@ -150,7 +156,6 @@ def entries() -> dict[str, Entry]:
             _import_modules(names)
         finally:
             _importing.clear()
-    return _known()
 
 
 def _known() -> dict[str, Entry]:
@@ -196,9 +201,9 @@ def entry(name: str) -> Entry:
         return known[full]
     near = nearest(name, [*aliases(), *known])
     hint = f"did you mean '{near}'? Choose" if near else "choose"
-    own = "" if near else f"; for a method of yours, export {MODULES}=its_module"
-    raise UserError(
-        f"implementation '{shorten(name)}' is unknown; {hint} one of: {', '.join(known)}{own}"
+    raise UnknownNameError(
+        f"implementation '{shorten(name)}' is unknown; {hint} one of: {', '.join(known)}; for a "
+        f"method of yours, {NAME_MODULE}"
     )
 
 
@@ -220,7 +225,7 @@ def add(source: Path | Mapping[str, Any]) -> list[str]:
     path = source if isinstance(source, Path) else None
     document = source if isinstance(source, Mapping) else read_yaml(source)
     if not (found := _entries(document, path)):
-        where = "register_method" if path is None else f"'{path}'"
+        where = "configs" if path is None else f"'{path}'"
         lack = ", ".join(
             f"'{shorten(str(name))}'" for name in document if name not in ("legend", SHARED)
         )

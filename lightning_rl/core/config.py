@@ -161,7 +161,10 @@ def _check_whole_numbers(where: str, value: Any) -> None:
 
 
 def block_layers(found: Entry, *path: str) -> list[tuple[str, dict[str, Any]]]:
-    """What the blocks of an implementation have at ``path``, e.g. ``("tune", "default")``."""
+    """What the blocks of an implementation have at ``path``, e.g. ``("tune", "default")``.
+
+    Its own ``default`` is there, too, if it is empty.
+    """
     result = []
     for block in found.blocks:
         values: Any = block.values
@@ -172,7 +175,7 @@ def block_layers(found: Entry, *path: str) -> list[tuple[str, dict[str, Any]]]:
                 raise UserError(
                     f"{where}: expected a mapping of keys to values, got {shown(values)}"
                 )
-        if values:
+        if values or (path == ("default",) and block is found.blocks[-1]):
             result.append(
                 (
                     f"{block.file}, block '{'.'.join((block.name, *path))}'",
@@ -305,10 +308,19 @@ def build_config(schema: type[C], layers: Iterable[Layer]) -> C:
         if not first["loc"]:  # about several keys together
             raise UserError(first["msg"].removeprefix("Value error, ")) from error
         key = str(first["loc"][0])
+        if key not in values:
+            where = _place_of_defaults(layers)
+            raise UserError(f"{where}: key '{key}': {first['msg']}; give it a value") from error
         got = "" if first["type"] == "missing" else f", got {shown(first['input'])}"
-        # Of a key that is nowhere, the block of the others.
-        where = source.get(key) or next(iter(source.values()), "config")
-        raise UserError(f"{where}: key '{key}': {first['msg']}{got}") from error
+        raise UserError(f"{source[key]}: key '{key}': {first['msg']}{got}") from error
+
+
+def _place_of_defaults(layers: Sequence[Layer]) -> str:
+    """Where a key that no layer has is to be given: the implementation's own ``default``."""
+    defaults = [where for where, _ in layers if where.endswith(".default'")]
+    if defaults:
+        return defaults[-1]
+    return layers[0][0] if layers else "config"
 
 
 def _validated(schema: type[C], values: Mapping[str, Any]) -> C:

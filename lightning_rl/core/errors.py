@@ -26,6 +26,10 @@ class UserError(Exception):
         return one_line(super().__str__())
 
 
+class UnknownNameError(UserError):
+    """Nothing of this name is registered; a module of the user's may do so."""
+
+
 class DiskFullError(UserError):
     """There was no room for a file; all others are as they were."""
 

@@ -17,7 +17,7 @@ from typing import Any
 from lightning_rl.core.checks import one_number, truth, whole_number
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import ENV_SIZE, nearest, shorten, shown
-from lightning_rl.core.modules import MODULES, allow
+from lightning_rl.core.modules import NAME_MODULE, allow
 
 OWN_IDS = "lightning_rl/"
 """How the ids of ``lightning_rl.gym`` begin."""
@@ -299,11 +299,7 @@ def unknown_gamename(gamename: str, ids: Iterable[str] = ()) -> UserError:
             known[near] if not module or known[near] in BUILT_IN else f"{module}:{known[near]}"
         )
         remedy = f"did you mean '{suggested}'?"
-    own = (
-        ""
-        if module
-        else f"{'' if remedy.endswith('?') else ';'} if it is yours: export {MODULES}=its_module"
-    )
+    own = "" if module else f"{'' if remedy.endswith('?') else ';'} if it is yours: {NAME_MODULE}"
     return UserError(f"unknown gamename '{shorten(gamename)}'; {remedy}{own}")
 
 

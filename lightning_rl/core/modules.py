@@ -20,6 +20,9 @@ MODULES = "LIGHTNING_RL_MODULES"
 them: so every command and process knows these.
 """
 
+NAME_MODULE = f"export {MODULES}=its_module"
+"""The remedy for a name that a module of the user's may register."""
+
 _TYPED = "LIGHTNING_RL_TYPED"  # modules, one a line
 _FOLDER = "LIGHTNING_RL_FOLDER"  # where a command was typed
 _from_file: ContextVar[bool] = ContextVar("_from_file", default=False)

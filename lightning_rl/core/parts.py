@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Generic, TypeVar, dataclass_transform, get_typ
 from pydantic.dataclasses import dataclass as config_dataclass
 
 from lightning_rl.core.checks import checked_name
-from lightning_rl.core.errors import UserError
+from lightning_rl.core.errors import UnknownNameError, UserError
 from lightning_rl.core.limits import did_you_mean, shown
-from lightning_rl.core.modules import MODULES
+from lightning_rl.core.modules import NAME_MODULE
 from lightning_rl.core.schema import STRICT
 
 P = TypeVar("P", bound="Part")
@@ -88,9 +88,9 @@ class Kind(Generic[P]):
         if isinstance(name, str) and name in self.classes:
             return self.classes[name]
         remedy = did_you_mean(str(name), list(self.classes), "known are")
-        raise UserError(
+        raise UnknownNameError(
             f"{where}: key '{self.key}': unknown {shown(name)}; {remedy}; for one of your own, "
-            f"export {MODULES}=its_module"
+            f"{NAME_MODULE}"
         )
 
     def make(self, cfg: Any, values: Mapping[str, Any] | None = None) -> P:

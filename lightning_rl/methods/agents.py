@@ -26,7 +26,7 @@ from lightning_rl.agents.training import MemberTraining, Results, stop_rule
 from lightning_rl.envs.adapters import make_envs
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.methods.base import return_scalars
-from lightning_rl.methods.registry import register_method
+from lightning_rl.methods.registry import register
 from lightning_rl.methods.stacked import Scores, StackedMethod, StackedRollouts, scores_of
 from lightning_rl.nets.policies import Actor, Policy
 from lightning_rl.rollouts.data_module import distinct
@@ -146,10 +146,12 @@ class AgentRollouts(StackedRollouts):
         if cfg.judge == "test" and rule:
             score = mean_test_return(functools.partial(make_envs, spec), 1)
             self.training: MemberTraining = JudgedTraining.of(
-                method.agent, envs, cfg, rule, cfg.faithful, score=score
+                method.agent, envs, cfg, rule, cfg.faithful, spec=spec, score=score
             )
         else:
-            self.training = MemberTraining.of(method.agent, envs, cfg, rule, cfg.faithful)
+            self.training = MemberTraining.of(
+                method.agent, envs, cfg, rule, cfg.faithful, spec=spec
+            )
 
     def evaluate(self) -> list[Scores]:
         """Every member's own policy."""
@@ -178,7 +180,7 @@ def agent_method(
 ) -> type[AgentMethod]:
     """Registers the method that trains agents on their own.
 
-    kind: which; None: those of this name in the table.
+    kind: which; None: those of this name in the table. configs: see ``register_agent``.
     """
     kind = kind or AGENTS[name]
     doc = (
@@ -187,7 +189,7 @@ def agent_method(
     )
     body = {"kind": kind, "Config": kind.config, "__module__": __name__, "__doc__": doc}
     method = type(name.replace("-", ""), (AgentMethod,), body)
-    return register_method(name, configs=configs)(method)
+    return register("register_agent", (name,), configs)(method)
 
 
 METHODS = {name: agent_method(name) for name in AGENTS}

@@ -26,8 +26,9 @@ from lightning_rl.agents.testing import evaluate_agents
 from lightning_rl.agents.training import MemberTraining, Results, stop_rule
 from lightning_rl.agents.variation import check_variable, vary_agents
 from lightning_rl.core.config import build_config, merged_values
-from lightning_rl.core.errors import UserError
+from lightning_rl.core.errors import UnknownNameError, UserError
 from lightning_rl.core.limits import unknown
+from lightning_rl.core.modules import NAME_MODULE
 from lightning_rl.core.schema import MethodConfig
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.adapters import make_envs
@@ -100,7 +101,9 @@ def agent_configs(
         raise UserError("key 'agent' is empty; name one or more agents, e.g. agent=DDQN")
     for name in names:
         if name not in AGENTS:
-            raise UserError(unknown("agent", name, AGENTS))
+            raise UnknownNameError(
+                f"{unknown('agent', name, AGENTS)}; for an agent of yours, {NAME_MODULE}"
+            )
     fitting = [name for name in names if AGENTS[name].agent.why_unsupported(spec) is None]
     if not fitting:
         reason = AGENTS[names[0]].agent.why_unsupported(spec)
@@ -279,8 +282,10 @@ class InnerLoop:
             limit_terminates = cfg.faithful
         if self.judge_episodes and (proxy.real_dynamics or self.stop_rule == "solved"):
             score = mean_test_return(functools.partial(task_envs, spec), self.judge_episodes)
-            return JudgedTraining.of(agent, envs, cfg, rule, limit_terminates, score=score)
-        return MemberTraining.of(agent, envs, cfg, rule, limit_terminates)
+            return JudgedTraining.of(
+                agent, envs, cfg, rule, limit_terminates, spec=spec, score=score
+            )
+        return MemberTraining.of(agent, envs, cfg, rule, limit_terminates, spec=spec)
 
     def outcomes(self, trained: Trained) -> list[Outcome]:
         """The outcome of each member."""

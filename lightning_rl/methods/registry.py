@@ -5,14 +5,14 @@ first asked for.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lightning_rl.core import catalogue
 from lightning_rl.core.checks import checked_name, user_path
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.limits import shown
+from lightning_rl.core.limits import did_you_mean, shown
 
 if TYPE_CHECKING:
     from lightning_rl.methods.base import Method
@@ -46,32 +46,46 @@ def register_method(
             "register_method() names no implementation; give names, or configs= with a block for "
             "each"
         )
+    return register("register_method", names, configs)
+
+
+def register(
+    caller: str, names: Sequence[str], configs: Path | str | Mapping[str, Any] | None
+) -> Callable[[M], M]:
+    """``register_method`` for a function of the user's side, whose name messages begin with."""
     for name in names:
-        checked_name("register_method", name, "'my-method'")
+        checked_name(caller, name, "'my-method'")
     source = (
         configs
         if configs is None or isinstance(configs, Mapping)
-        else user_path("register_method: configs", configs)
+        else user_path(f"{caller}: configs", configs)
     )
     added = [] if source is None else catalogue.add(source)
     found = names or tuple(added)
 
-    def register(cls: M) -> M:
+    def add(cls: M) -> M:
         if not (isinstance(cls, type) and hasattr(cls, "train_epoch")):
             raise UserError(
                 f"register_method decorates a class of lightning_rl's Method, not {shown(cls)}"
             )
         for name in found:
-            if name not in added and name not in catalogue.entries():
+            if name in added or name in catalogue.entries():
+                continue
+            if source is None:
                 raise UserError(
-                    f"register_method: no file of configs has a block '{name}' with a line about "
-                    "it; give configs="
+                    f"{caller}: no file of configs has a block '{name}' with a line about it; "
+                    "give configs="
                 )
+            where = f"'{source}'" if isinstance(source, Path) else "configs"
+            raise UserError(
+                f"{caller}: {where} has no block '{name}' with a line about it; "
+                f"{did_you_mean(name, added, 'it has')}"
+            )
         cls.implementations = (*cls.__dict__.get("implementations", ()), *found)
         _REGISTERED.update(dict.fromkeys(found, cls))
         return cls
 
-    return register
+    return add
 
 
 class _Implementations(Mapping[str, "type[Method]"]):

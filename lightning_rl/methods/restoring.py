@@ -229,21 +229,28 @@ def _refuse_other_run(hparams: Mapping[str, Any], method: Method) -> None:
                 f"{name}: {shown(hparams[name])}, of this method {shown(method.hparams[name])}"
             )
     before, now = hparams["config"], method.hparams["config"]
-    key = changed_key(before, now)
-    if key is not None:
-        raise MismatchError(
-            f"config.{key}: {shown(before.get(key))}, of this method {shown(now[key])}"
-        )
+    changed = first_change(before, now)
+    if changed is not None:
+        key, old, new = changed
+        raise MismatchError(f"config.{key}: {old}, of this method {new}")
 
 
-def changed_key(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
+def first_change(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, str, str] | None:
     """The first key whose other value makes it another run, which cannot go on with the one
-    before.
+    before: ``a.b.c`` of a value inside of others, and the two values as messages show them.
     """
     for key, value in now.items():
         if key not in MAY_CHANGE and before.get(key) != value:
-            return key
+            return _innermost_change(key, before.get(key), value)
     return None
+
+
+def _innermost_change(key: str, old: Any, new: Any) -> tuple[str, str, str]:
+    if isinstance(old, Mapping) and isinstance(new, Mapping) and old.keys() == new.keys():
+        for name, value in new.items():
+            if old[name] != value:
+                return _innermost_change(f"{key}.{name}", old[name], value)
+    return key, shown(old), shown(new)
 
 
 def _within_an_epoch(content: Mapping[str, Any]) -> bool:

@@ -19,7 +19,7 @@ from lightning_rl.core.checks import (
     user_path,
     whole_number,
 )
-from lightning_rl.core.errors import UserError
+from lightning_rl.core.errors import UnknownNameError, UserError
 from lightning_rl.core.limits import WHOLE, did_you_mean, shorten, shown, within
 from lightning_rl.core.modules import from_file
 from lightning_rl.core.types import ActionMode, Array, FloatArray, Request
@@ -87,6 +87,8 @@ def load_method(path: Path, networks: Mapping[str, nn.Module] | None = None) -> 
     try:
         with from_file():
             method = cls(**hparams)
+    except UnknownNameError as error:
+        raise UserError(f"checkpoint '{path}': {error}") from error
     except (
         ArithmeticError,
         AttributeError,

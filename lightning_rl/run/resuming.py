@@ -11,7 +11,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import was_there
 from lightning_rl.core.schema import MethodConfig
 from lightning_rl.core.yaml_files import read_yaml
-from lightning_rl.methods.restoring import changed_key
+from lightning_rl.methods.restoring import first_change
 from lightning_rl.run.checkpoints import committed, read_checkpoint
 from lightning_rl.run.options import RunOptions
 from lightning_rl.run.state import (
@@ -77,10 +77,11 @@ def _may_resume(options: RunOptions, last: Path, config: MethodConfig) -> bool:
             f"seed_{before['seed']}, or start anew from its weights with --reload"
         )
     now = dataclasses.asdict(config)
-    key = changed_key(before["config"], now)
-    if key is not None:
+    changed = first_change(before["config"], now)
+    if changed is not None:
+        key, old, new = changed
         raise UserError(
-            f"--resume: {key} is {now[key]!r} now but {before['config'].get(key)!r} in '{last}'; "
+            f"--resume: {key} is {new} now but {old} in '{last}'; "
             "use the same settings, or another --exp_name for a new run"
         )
     done = checkpoint.get("epoch", -1) + 1
@@ -120,9 +121,13 @@ def _refuse_to_begin_again(options: RunOptions, config: MethodConfig) -> None:
     if not isinstance(before, dict):
         return
     now = dataclasses.asdict(config)
-    if (key := changed_key(before, now)) is not None:
-        values = f"{now[key]!r} now but {before.get(key)!r} in '{folder / CONFIG}'"
-        raise UserError(f"--resume: {key} is {values}; use the same settings, or {remedy}")
+    changed = first_change(before, now)
+    if changed is not None:
+        key, old, new = changed
+        raise UserError(
+            f"--resume: {key} is {new} now but {old} in '{folder / CONFIG}'; use the same "
+            f"settings, or {remedy}"
+        )
 
 
 def _refuse_less(config: MethodConfig, checkpoint: dict[str, Any], last: Path) -> None:

@@ -24,6 +24,7 @@ from lightning_rl.core.limits import within
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.evaluate import parse_command, parse_sweep
 from lightning_rl.methods.registry import IMPLEMENTATIONS
+from lightning_rl.methods.restoring import first_change
 from lightning_rl.methods.upside_down import UDRL
 from lightning_rl.run import footprint
 from lightning_rl.run.loading import full_command
@@ -428,3 +429,10 @@ def test_a_run_whose_record_is_gone_goes_on_and_keeps_what_is_there(tmp_path):
     train_cli(tmp_path, 4, "--resume", eval_interval=1)
     assert {path: path.read_bytes() for path in best} == best
     assert read_state(folder) == ("finished", "")
+
+
+def test_of_two_agents_the_key_that_differs_is_told():
+    before, now = ({"agent": {"DDQN": {"gamma": 0.9, "tau": tau}}} for tau in (0.5, 0.3))
+    assert first_change(before, now) == ("agent.DDQN.tau", "0.5", "0.3")
+    assert first_change(before, {"agent": {"QL": {}}})[0] == "agent"
+    assert first_change(now, {"max_epochs": 3, **now}) is None

@@ -102,7 +102,7 @@ def test_who_does_not_name_the_module_is_told_what_to_do(parts, tmp_path):
     )
     assert done.returncode == 2
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("error")]
-    assert "key 'command': unknown 'survive'" in line
+    assert "last.ckpt': config: key 'command': unknown 'survive'" in line
     assert "export LIGHTNING_RL_MODULES=its_module" in line
 
 
