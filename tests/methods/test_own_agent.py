@@ -18,7 +18,7 @@ from lightning_rl.core import catalogue
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import STRICT, Share
 from lightning_rl.envs.batch import FuncBatch
-from lightning_rl.lab.protocols.models import real_task
+from lightning_rl.envs.reward_network import RewardProxy
 from lightning_rl.methods import registry
 from lightning_rl.methods.inner_loop import InnerLoop, agent_configs
 from lightning_rl.methods.own_agents import register_agent
@@ -101,14 +101,16 @@ def test_a_name_that_is_taken_is_refused(monkeypatch):
 def test_an_action_that_the_environment_does_not_take_is_refused(gave, words, monkeypatch):
     monkeypatch.setattr(Halving, "act", lambda *_: gave)
     alone = implementation("halving")("cartpole").rollouts().training
-    real = real_task("cartpole-v0")
+    real = RewardProxy(
+        gamename="cartpole-v0", hidden=(1,), activation="relu", form="native", gamma=0.9
+    )
     loop = InnerLoop(
-        proxy=real.proxy,
+        proxy=real,
         agents=agent_configs("Halving", "cartpole-v0"),
         test_episodes=1,
         max_train_steps=9,
     )
-    for training in (alone, loop.training(0, real.params[None], [1])):
+    for training in (alone, loop.training(0, torch.zeros(1, real.net.size), [1])):
         with pytest.raises(UserError, match=re.escape(words)):
             training.run(1)
 
