@@ -69,7 +69,7 @@ def test_processes_give_the_same_run(tmp_path):
 
 
 def test_a_run_leaves_its_best_proxy_and_its_metrics(tmp_path):
-    train_cli(tmp_path, 4, implementation="SE", gamename="acrobot")
+    train_cli(tmp_path, 2, implementation="SE", gamename="acrobot")
     folder = run_dir(tmp_path, "acrobot", implementation="SE")
     proxy, params, about = read_proxy(folder / "proxy.pt", "acrobot")
     state = last(tmp_path, "SE", "acrobot")["state_dict"]

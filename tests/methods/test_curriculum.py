@@ -68,6 +68,7 @@ def test_tests_of_a_generation_are_cut_those_of_an_evaluation_are_not(tmp_path, 
 def test_whole_episodes_alone_solve_a_task(tmp_path):
     """In 20 steps nobody loses more than 20, which is no sign of an Acrobot that swings up."""
     settings = {**CUT, "stop_when_solved": True, "solved_return": -499.5, "max_train_steps": 20}
+    settings["eval_interval"] = 9
     train_cli(tmp_path, 4, implementation="SE", gamename="acrobot", **settings)
     state = last(tmp_path, "SE", "acrobot")["callbacks"]["SaveProxy"]
     assert len(state["curve"]) == 4

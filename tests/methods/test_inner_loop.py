@@ -372,11 +372,11 @@ def test_a_diverged_agent_scores_the_worst_legal_return_and_is_counted():
         loop.evaluate(params, [1, 2], [0, 0])[1].fitness == 1.0 * 4
     )  # the shortest four episodes, at the worst return
     reward = reward_proxy("acrobot")
-    loop = dataclasses.replace(loop, proxy=reward)
+    loop = dataclasses.replace(loop, proxy=reward, max_train_steps=600)
     params = rows(2, reward)
     params[1] = float("inf")
     assert (
-        loop.evaluate(params, [1, 2], [0, 0])[1].fitness == -500.0 * 1000
+        loop.evaluate(params, [1, 2], [0, 0])[1].fitness == -500.0 * 600
     )  # the longest training, as returns cost
 
 
