@@ -1,9 +1,6 @@
-"""Networks that mix an observation with a command by multiplication, and policies that answer
-commands.
+"""Networks that multiply an observation by a command, and policies that answer commands.
 
 Each network maps obs ``[..., O]`` and a scaled command ``[..., C]`` to ``[..., output_size]``.
-``ScaledCommand`` makes the
-scaling part of the model: a buffer, so that it moves with the device and travels in the checkpoint.
 """
 
 from __future__ import annotations
@@ -25,7 +22,8 @@ from lightning_rl.nets.policies import Policy
 class ScaledCommand(nn.Module):
     """Shifts, scales and clips raw commands ``[..., C]`` before ``net`` sees them.
 
-    A scale of 0 makes a network without a command.
+    Shift and scale are buffers: they travel in the checkpoint. A scale of 0 makes a network without
+    a command.
     """
 
     scale: Tensor
@@ -49,10 +47,9 @@ class ScaledCommand(nn.Module):
         return by_hand(self.net, obs, self.scaled(command))
 
     def saturation(self, command: Tensor) -> float | None:
-        """Share of the gates outside 0.02 .. 0.98 for raw commands ``[..., C]``: these barely react
-        to the command any more.
+        """Share of the gates outside 0.02 .. 0.98, for raw commands ``[..., C]``; None without.
 
-        None for networks without gates.
+        These gates barely react to the command any more.
         """
         if not isinstance(self.net, GatedNet | GatedLayersNet):
             return None
@@ -61,8 +58,7 @@ class ScaledCommand(nn.Module):
 
 
 class GatedNet(LayeredNet):
-    """``tanh(V o + q) * sigmoid(U c + p)``, then ReLU layers and a linear output (UDRL paper,
-    section 3.2.1).
+    """``tanh(V o + q) * sigmoid(U c + p)``, then ReLU layers (UDRL paper, section 3.2.1).
 
     ``hidden[0]`` is the size of both embeddings, the rest are the ReLU layers.
     """
@@ -72,7 +68,8 @@ class GatedNet(LayeredNet):
         self.embed_obs = orthogonal_linear(obs_size, hidden[0])
         self.embed_command = orthogonal_linear(command_size, hidden[0])
         self.body = relu_mlp(hidden[0], hidden[1:], output_size)
-        self.activations, self.gate_sizes = ["tanh", *self.body.activations], [hidden[0]]
+        self.activations = ["tanh", *self.body.activations]
+        self.gate_sizes = [hidden[0]]
 
     def linears(self) -> list[nn.Linear]:
         return [self.embed_obs, *self.body.linears(), self.embed_command]
@@ -104,12 +101,12 @@ class GatedLayersNet(LayeredNet):
     ):
         super().__init__()
         self.gate_scale = gate_scale
-        self.layers = nn.ModuleList(
-            [nn.Linear(i, o) for i, o in itertools.pairwise([obs_size, *hidden])]
-        )
+        sizes = itertools.pairwise([obs_size, *hidden])
+        self.layers = nn.ModuleList([nn.Linear(below, above) for below, above in sizes])
         self.gates = nn.Linear(command_size, sum(hidden))
         self.output = nn.Linear(hidden[-1], output_size)
-        self.activations, self.gate_sizes = ["relu"] * len(hidden), list(hidden)
+        self.activations = ["relu"] * len(hidden)
+        self.gate_sizes = list(hidden)
         with torch.no_grad():
             for parameter in self.output.parameters():
                 parameter.mul_(output_scale)
@@ -157,13 +154,9 @@ class CommandPolicy(Policy):
         self.register_buffer("usual", torch.zeros(2))
 
     def fit_usual(self, command: Tensor) -> None:
-        """Fits the usual command to the commands ``[..., C]`` that are trained on: a
-        least-squares line over the horizon.
-        """
-        first, horizon = (
-            command[..., 0].flatten().double(),
-            command[..., 1:].sum(-1).flatten().double(),
-        )
+        """Fits the usual command, a least-squares line over the horizon, to ``[..., C]``."""
+        first = command[..., 0].flatten().double()
+        horizon = command[..., 1:].sum(-1).flatten().double()
         spread = horizon - horizon.mean()
         slope = (spread * first).mean() / spread.square().mean().clamp(min=1e-9)
         self.usual.copy_(torch.stack([first.mean() - slope * horizon.mean(), slope]))
@@ -171,9 +164,9 @@ class CommandPolicy(Policy):
     def usual_command(self, command: Tensor) -> Tensor:
         """The usual command ``[..., C]`` of the same horizon as ``command``."""
         horizon = command[..., 1:]
-        return torch.cat(
-            [self.usual[0] + self.usual[1] * horizon.sum(-1, keepdim=True), horizon], dim=-1
-        )
+        intercept, slope = self.usual
+        first = intercept + slope * horizon.sum(-1, keepdim=True)
+        return torch.cat([first, horizon], dim=-1)
 
     def act(
         self, obs: Tensor, command: Tensor | None, noise: Tensor, guidance: Tensor | None = None
@@ -183,9 +176,8 @@ class CommandPolicy(Policy):
         guidance = self.guidance if guidance is None else guidance
         output = self.net(obs, command)
         if guidance.any():
-            output = self.distribution_class.guided(
-                output, self.net(obs, self.usual_command(command)), guidance
-            )
+            usual = self.net(obs, self.usual_command(command))
+            output = self.distribution_class.guided(output, usual, guidance)
         return self.distribution_class(output).sample(noise)
 
 
@@ -211,16 +203,15 @@ class Calibration(nn.Module):
 
     @property
     def limits(self) -> tuple[float, float] | None:
-        """The lowest and the highest return that can be asked for; None where nothing was
-        fitted.
-        """
+        """The lowest and the highest return that can be asked for; None: nothing was fitted."""
         low, high = float(self.asked[0]), float(self.asked[-1])
         return (low, high) if low < high else None
 
     def set(self, asked: Array, first: Array, guidance: Array) -> None:
         """Takes the table; each ``[POINTS]``."""
-        for buffer, given in ((self.asked, asked), (self.first, first), (self.guidance, guidance)):
-            buffer.copy_(torch.from_numpy(given))
+        self.asked.copy_(torch.from_numpy(asked))
+        self.first.copy_(torch.from_numpy(first))
+        self.guidance.copy_(torch.from_numpy(guidance))
 
     def clear(self) -> None:
         """Forgets the table."""
@@ -228,11 +219,13 @@ class Calibration(nn.Module):
             buffer.zero_()
 
     def command(self, asked: float) -> tuple[float, float]:
-        """First number and guidance of the command that obtains a return within ``limits``: the
-        guidance of the nearest entry of the table, and the first number interpolated linearly
-        between the entries that have this guidance.
+        """First number and guidance of the command that obtains a return within ``limits``.
+
+        The guidance is that of the nearest entry of the table; the first number is interpolated
+        linearly between the entries that have this guidance.
         """
         table = self.asked.numpy()
         guidance = float(self.guidance[np.abs(table - asked).argmin()])
         alike = self.guidance.numpy() == guidance
-        return float(np.interp(asked, table[alike], self.first.numpy()[alike])), guidance
+        first = np.interp(asked, table[alike], self.first.numpy()[alike])
+        return float(first), guidance

@@ -16,9 +16,7 @@ import torch
 from torch import Tensor, nn
 
 Pullback = Callable[[Tensor], None]
-"""Takes the gradient to an output ``[B, A]``, once, and writes those to the parameters as their
-``grad``.
-"""
+"""Takes the gradient to an output ``[B, A]``, once, and sets each parameter's ``grad``."""
 
 Backward = Callable[[], None]
 """Writes the gradients of a loss to the parameters. Where there is None in its place, the loss
@@ -26,17 +24,6 @@ has a graph for autograd.
 """
 
 _aten = torch.ops.aten
-_FORWARD: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": torch.relu_,
-    "tanh": lambda z: z.mul_(2).sigmoid_().mul_(2).sub_(1),  # several times faster than torch.tanh
-}
-_BACKWARD: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "relu": lambda grad, out: _aten.threshold_backward.grad_input(grad, out, 0, grad_input=grad),
-    "tanh": lambda grad, out: _aten.tanh_backward.grad_input(grad, out, grad_input=grad),
-}
-"""By activation: its gradient, in place, from the gradient to its output and that output; above,
-the activation in place.
-"""
 
 # inputs below which the library multiplies the gradient of a weight faster the other way round
 _NARROW = 16
@@ -49,7 +36,7 @@ class LayeredNet(nn.Module):
     All gates are slices of one function of the command, ``gate_scale * sigmoid(U c + p)``.
     """
 
-    activations: Sequence[str] = ()  # of the hidden layers
+    activations: Sequence[str] = ()  # of the hidden layers: relu or tanh
     gate_sizes: Sequence[int] = ()  # of the hidden layers that have a gate
     gate_scale = 1.0
     unchanged: bool | None = None  # see ``note_changes``
@@ -60,58 +47,57 @@ class LayeredNet(nn.Module):
 
     @torch.no_grad()
     def vjp(self, obs: Tensor, command: Tensor | None = None) -> tuple[Tensor, Pullback]:
-        """What ``forward`` gives for obs ``[B, O]`` and command ``[B, C]``, and its
-        vector-Jacobian product.
-        """
+        """The output ``[B, A]`` for obs ``[B, O]`` and command ``[B, C]``, and its pullback."""
         layers = self.linears()
-        gate_map = None if command is None else layers.pop()
-        gate = obs.new_empty(0, len(obs))
-        if gate_map is not None and command is not None:
-            gate = _affine(gate_map, command.T).sigmoid_().mul_(self.gate_scale)
-        factors = gate.split(self.gate_sizes)
-        below, active = (
-            [obs.T],
-            [],
-        )  # the input of each layer, and what the activation of each hidden one gave
-        for number, name in enumerate(self.activations):
-            x = _FORWARD[name](_affine(layers[number], below[-1]))
-            active.append(
-                x if name == "relu" else x.clone()
-            )  # a gate leaves a ReLU's signs, which its derivative is known by
-            below.append(x.mul_(factors[number]) if number < len(factors) else x)
+        gates = obs.new_empty(0, len(obs))
+        if command is not None:
+            gates = _affine(layers[-1], command.T).sigmoid_().mul_(self.gate_scale)
+        factors = gates.split(self.gate_sizes)  # of each gated layer
+        inputs = [obs.T]  # of each layer
+        active = []  # what the activation of each hidden layer gave
+        for number, activation in enumerate(self.activations):
+            x = _affine(layers[number], inputs[-1])
+            if activation == "relu":
+                # a gate leaves the signs, and they are all that the derivative needs
+                active.append(x.relu_())
+            else:
+                x.mul_(2).sigmoid_().mul_(2).sub_(1)  # several times faster than torch.tanh
+                active.append(x.clone())
+            if number < len(factors):
+                x *= factors[number]
+            inputs.append(x)
 
         @torch.no_grad()
         def pullback(grad: Tensor) -> None:
-            grad, to_gate = grad.T, torch.empty_like(gate)
-            to_factors = to_gate.split(self.gate_sizes)
+            grad = grad.T
+            to_gates = torch.empty_like(gates)
+            to_factors = to_gates.split(self.gate_sizes)
             for number in reversed(range(len(active))):
-                _write_gradients(layers[number + 1], grad, below[number + 1])
+                _write_gradients(layers[number + 1], grad, inputs[number + 1])
                 grad = layers[number + 1].weight.T @ grad
                 if number < len(factors):
-                    torch.mul(grad, below[number + 1], out=to_factors[number])
+                    torch.mul(grad, inputs[number + 1], out=to_factors[number])
                     grad *= factors[number]
-                _BACKWARD[self.activations[number]](grad, active[number])
-            _write_gradients(layers[0], grad, below[0])
-            if gate_map is not None and command is not None:
-                to_gate.addcmul_(
-                    to_gate, gate, value=-1 / self.gate_scale
-                )  # the derivative of a sigmoid s is s - s s
-                _write_gradients(gate_map, to_gate, command.T)
+                x = active[number]
+                if self.activations[number] == "relu":
+                    _aten.threshold_backward.grad_input(grad, x, 0, grad_input=grad)
+                else:
+                    _aten.tanh_backward.grad_input(grad, x, grad_input=grad)
+            _write_gradients(layers[0], grad, inputs[0])
+            if command is not None:
+                # the derivative of a sigmoid s is s - s s
+                to_gates.addcmul_(to_gates, gates, value=-1 / self.gate_scale)
+                _write_gradients(layers[-1], to_gates, command.T)
 
-        return _affine(layers[len(active)], below[-1]).T, pullback
+        return _affine(layers[len(active)], inputs[-1]).T, pullback
 
 
 def as_built(net: LayeredNet) -> bool:
-    """Whether it has only its original layers, without hooks: anything that a user has added
-    needs autograd.
-    """
+    """Whether it has its original layers alone, without hooks; what a user adds needs autograd."""
     for module in net.modules():
-        if type(module) not in (nn.Linear, nn.ReLU, nn.ModuleList) and not isinstance(
-            module, LayeredNet
-        ):
-            return (
-                False  # another layer, or one with a parametrization, which has a class of its own
-            )
+        original = type(module) in (nn.Linear, nn.ReLU, nn.ModuleList)
+        if not original and not isinstance(module, LayeredNet):
+            return False  # a layer with a parametrization has a class of its own, too
         if (
             module._forward_hooks
             or module._forward_pre_hooks
@@ -126,24 +112,20 @@ def as_built(net: LayeredNet) -> bool:
 
 
 def note_changes(module: nn.Module) -> None:
-    """Stores for each network in ``module`` whether it is ``as_built``; called once an epoch, as
-    it is slow beside an update.
-    """
+    """Notes for each network in ``module`` whether it is ``as_built``; slow, so once an epoch."""
     for net in module.modules():
         if isinstance(net, LayeredNet):
             net.unchanged = as_built(net)
 
 
 def by_hand(net: nn.Module, *inputs: Tensor) -> tuple[Tensor, Pullback] | None:
-    """The output of a network and its vector-Jacobian product; None where autograd has to, as in
-    mixed precision.
-    """
+    """A network's output and its pullback; None where autograd has to, as in mixed precision."""
     if not hasattr(net, "vjp") or torch.is_autocast_enabled(inputs[0].device.type):
         return None
-    if isinstance(net, LayeredNet) and not (
-        as_built(net) if net.unchanged is None else net.unchanged
-    ):
-        return None
+    if isinstance(net, LayeredNet):
+        unchanged = as_built(net) if net.unchanged is None else net.unchanged
+        if not unchanged:
+            return None
     vjp = cast(Callable[..., tuple[Tensor, Pullback] | None], net.vjp)
     return vjp(*inputs)
 
@@ -151,8 +133,9 @@ def by_hand(net: nn.Module, *inputs: Tensor) -> tuple[Tensor, Pullback] | None:
 def loss_of(
     net: nn.Module, x: Tensor, error: Callable[[Tensor], tuple[Tensor, Tensor]]
 ) -> tuple[Tensor, Backward | None]:
-    """A loss of ``net``'s output, and what writes its gradients; ``error`` gives the loss of an
-    output and the gradient to it.
+    """A loss of ``net``'s output, and what writes its gradients.
+
+    error: gives the loss of an output and the gradient to it.
     """
     found = by_hand(net, x)
     if found is None:
@@ -175,9 +158,7 @@ class ReLUNet(LayeredNet, nn.Sequential):
 
 @contextmanager
 def evaluating(*nets: nn.Module) -> Iterator[None]:
-    """Inside, there are no gradients and the networks are in evaluation mode, as a user's
-    networks may have dropout.
-    """
+    """Without gradients, and with the networks in evaluation mode: a user's may have dropout."""
     training = [module for net in nets for module in net.modules() if module.training]
     for module in training:
         module.training = False
@@ -200,7 +181,7 @@ class MovingAverage:
     def __init__(self, average: nn.Module, learned: nn.Module, tau: float):
         self.average, self.learned, self.tau = average, learned, tau
         self._parameters = tuple(average.parameters()), tuple(learned.parameters())
-        self._counts = any(True for _ in average.buffers())
+        self._has_buffers = bool(list(average.buffers()))
 
     @torch.no_grad()
     def update(self) -> None:
@@ -208,11 +189,10 @@ class MovingAverage:
         if self.average is self.learned:
             return
         torch._foreach_lerp_(*self._parameters, self.tau)
-        if (
-            self._counts
-        ):  # looked up each time, as moving a module to another device makes new buffers
-            for own, counted in zip(self.average.buffers(), self.learned.buffers(), strict=True):
-                own.copy_(counted)
+        if self._has_buffers:
+            # looked up each time: a module that moves to another device gets new buffers
+            for own, learned in zip(self.average.buffers(), self.learned.buffers(), strict=True):
+                own.copy_(learned)
 
 
 def orthogonal_linear(in_size: int, out_size: int, gain: float = 1.0) -> nn.Linear:
@@ -223,9 +203,7 @@ def orthogonal_linear(in_size: int, out_size: int, gain: float = 1.0) -> nn.Line
 
 
 def relu_mlp(in_size: int, hidden: Sequence[int], out_size: int) -> ReLUNet:
-    """ReLU layers of the ``hidden`` sizes (orthogonal, gain sqrt 2) and a linear output (default
-    initialisation).
-    """
+    """ReLU layers of the ``hidden`` sizes (orthogonal, gain sqrt 2), and a linear output."""
     layers: list[nn.Module] = []
     for size in hidden:
         layers += [orthogonal_linear(in_size, size, math.sqrt(2)), nn.ReLU()]

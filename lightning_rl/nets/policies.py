@@ -1,6 +1,4 @@
-"""Actors, which play episodes, and policies: actors with a network and an action distribution
-over its output.
-"""
+"""Actors, which play episodes, and policies: actors with a network and a distribution."""
 
 from __future__ import annotations
 
@@ -14,8 +12,9 @@ from lightning_rl.nets.layers import Backward, by_hand
 
 
 class Actor(nn.Module):
-    """Turns observations into actions. noise_size: how many numbers of noise one action takes;
-    here none.
+    """Turns observations into actions.
+
+    noise_size: how many numbers of noise one action takes.
     """
 
     noise_size = 0
@@ -25,9 +24,7 @@ class Actor(nn.Module):
         return np.zeros(shape, dtype=np.float32)
 
     def act(self, obs: Tensor, command: Tensor | None, noise: Tensor) -> Tensor:
-        """Actions for obs ``[..., O]`` and command ``[..., C]``; zero noise gives the greedy
-        action.
-        """
+        """Actions for obs ``[..., O]`` and command ``[..., C]``; greedy ones for zero noise."""
         raise NotImplementedError
 
 
@@ -42,34 +39,33 @@ class Policy(Actor):
 
     def distribution(self, obs: Tensor, command: Tensor | None = None) -> Distribution:
         """Distribution of the action for obs ``[..., O]`` and command ``[..., C]``."""
-        return self.distribution_class(self.net(obs) if command is None else self.net(obs, command))
+        if command is None:
+            return self.distribution_class(self.net(obs))
+        return self.distribution_class(self.net(obs, command))
 
     def executed_log_prob(self, obs: Tensor, command: Tensor | None, action: Tensor) -> Tensor:
-        """Log-probability (density) ``[...]`` of the actions that were executed for sampled ones;
-        supervised losses use it.
+        """Log-probability (density) ``[...]`` of what was executed of sampled actions.
 
-        A sample outside the box is executed as the action on its edge. Maximising the likelihood of
-        the sample itself would widen
-        the distribution, as its mean cannot leave the box: the more, the better that edge is.
+        A sample outside the box is executed as the action on its edge. Supervised losses take that:
+        maximising the likelihood of the sample itself would widen the distribution, as its mean
+        cannot leave the box: the more, the better that edge is.
         """
         return self.distribution(obs, command).log_prob(self.distribution_class.executed(action))
 
     def negative_log_likelihood(
         self, obs: Tensor, command: Tensor, action: Tensor, weight: Tensor | None = None
     ) -> tuple[Tensor, Backward | None]:
-        """The mean of ``-weight * executed_log_prob`` over a batch ``[B]``, and what writes its
-        gradients to the parameters.
-
-        The second is None where the loss has a graph, for autograd.
-        """
-        weight = torch.full_like(obs[:, 0], 1 / len(obs)) if weight is None else weight / len(obs)
+        """Mean of ``-weight * executed_log_prob`` over a batch ``[B]``, and its ``Backward``."""
+        if weight is None:
+            weight = torch.full_like(obs[:, 0], 1 / len(obs))
+        else:
+            weight = weight / len(obs)
         found = by_hand(self.net, obs, command)
         if found is None:
             return -(weight @ self.executed_log_prob(obs, command, action)), None
         output, pullback = found
-        log_prob, score = self.distribution_class(output).score(
-            self.distribution_class.executed(action)
-        )
+        executed = self.distribution_class.executed(action)
+        log_prob, score = self.distribution_class(output).score(executed)
         return -(weight @ log_prob), lambda: pullback(score * -weight.unsqueeze(-1))
 
     def draw_noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:

@@ -39,11 +39,8 @@ class CollectedRollouts(Rollouts):
 
     def __init__(self, method: Method, num_workers: int, overlap: bool = False):
         super().__init__(method, method.collector(num_workers))
-        self.collector, self.run_seed, self.overlap = (
-            method.collector(num_workers),
-            method.seed,
-            overlap,
-        )
+        self.collector = method.collector(num_workers)
+        self.run_seed, self.overlap = method.seed, overlap
         self.epoch = 0
         self._under_way: list[Request] = []
 
@@ -52,14 +49,13 @@ class CollectedRollouts(Rollouts):
         raise NotImplementedError
 
     def noise_hold(self) -> float:
-        """Share of the steps of training episodes that keep the action noise of the step before;
-        0 without such a key.
-        """
+        """Share of the training steps that keep the action noise of the step before."""
         return getattr(self.method.cfg, "noise_hold", 0.0)
 
     def behaviour(self, version: int) -> tuple[dict[str, Tensor], int]:
-        """The parameters that a collection is played with, and their version; called when it
-        starts. version: the newest.
+        """The parameters that a collection is played with, and their version.
+
+        Called when the collection starts; version: the newest.
         """
         return self.method.policy.state_dict(), version
 
@@ -67,8 +63,9 @@ class CollectedRollouts(Rollouts):
         """Takes in the finished collection; called before the next one starts."""
 
     def make_batch(self, epoch: int, episodes: list[Episode], waited: float) -> Any:
-        """The epoch's batch; called when the next collection has started. waited: seconds until
-        the episodes were there.
+        """The epoch's batch; called when the next collection has started.
+
+        waited: seconds until the episodes were there.
         """
         raise NotImplementedError
 
@@ -85,41 +82,33 @@ class CollectedRollouts(Rollouts):
         return self.make_batch(epoch, episodes, waited)
 
     def _start(self) -> None:
-        """Begins the collection for the epoch; with overlap, the training of the epoch before it
-        is still to come.
-        """
+        """Begins the collection for the epoch; with overlap, before the training of the last."""
         self._under_way = self.requests(self.epoch)
-        self.collector.start(self._under_way, *self.behaviour(max(self.epoch - self.overlap, 0)))
+        policy, version = self.behaviour(max(self.epoch - self.overlap, 0))
+        self.collector.start(self._under_way, policy, version)
 
     def state_dict(self) -> dict[str, Any]:
-        """The epoch and, of a collection under way, its first commands and behaviour policy: on
-        resuming it is played again.
-        """
-        if not self.overlap:
-            return {"epoch": self.epoch}
-        behaviour = {
-            name: value.clone() for name, value in self.collector.behaviour.state_dict().items()
-        }
-        return {
-            "epoch": self.epoch,
-            "commands": [request.command for request in self._under_way],
-            "behaviour": behaviour,
-        }
+        """The epoch; of a collection under way, which is played again, commands and policy."""
+        state: dict[str, Any] = {"epoch": self.epoch}
+        if self.overlap:
+            behaviour = self.collector.behaviour.state_dict()
+            state["commands"] = [request.command for request in self._under_way]
+            state["behaviour"] = {name: value.clone() for name, value in behaviour.items()}
+        return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.epoch = state_dict["epoch"]
-        if self.overlap:
-            commands = state_dict["commands"]
-            size = len(self.method.command_names)
-            if not commands:
-                raise ValueError("commands: none, of a collection under way")
-            for command in commands:
-                if np.shape(command or ()) != (size,) or not np.isfinite(command or ()).all():
-                    raise ValueError(f"commands: {shown(command)}, expected {size} numbers")
-            self._under_way = training_requests(
-                self.run_seed, self.epoch, commands, self.noise_hold()
-            )
-            self.collector.start(self._under_way, state_dict["behaviour"], max(self.epoch - 1, 0))
+        self.epoch = epoch = state_dict["epoch"]
+        if not self.overlap:
+            return
+        commands = state_dict["commands"]
+        size = len(self.method.command_names)
+        if not commands:
+            raise ValueError("commands: none, of a collection under way")
+        for command in commands:
+            if np.shape(command or ()) != (size,) or not np.isfinite(command or ()).all():
+                raise ValueError(f"commands: {shown(command)}, expected {size} numbers")
+        self._under_way = training_requests(self.run_seed, epoch, commands, self.noise_hold())
+        self.collector.start(self._under_way, state_dict["behaviour"], max(epoch - 1, 0))
 
     def collectors(self) -> list[Collector]:
         return [self.collector, *super().collectors()]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
-from pytorch_lightning import LightningDataModule
+from pytorch_lightning import LightningDataModule, Trainer
 
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.core.types import ActionMode, Episode, Request
@@ -24,21 +24,20 @@ T = TypeVar("T")
 
 
 class OneBatch:
-    """A loader of one batch. It has a length, as Lightning would prefetch from one without, and so
-    train on stale data.
+    """A loader of one batch, which ``make`` returns; of none while the trainer checks its sanity.
 
-    make: returns the batch. wanted: whether there is a batch this time.
+    It has a length: from a loader without, Lightning would prefetch, and so train on stale data.
     """
 
-    def __init__(self, make: Callable[[], Any], wanted: Callable[[], bool] = lambda: True):
-        self._make, self._wanted = make, wanted
+    def __init__(self, make: Callable[[], Any], trainer: Trainer | None):
+        self.make, self.trainer = make, trainer
 
     def __len__(self) -> int:
         return 1
 
     def __iter__(self) -> Iterator[Any]:
-        if self._wanted():
-            yield self._make()
+        if self.trainer is None or not self.trainer.sanity_checking:
+            yield self.make()
 
 
 class Rollouts(LightningDataModule):
@@ -66,8 +65,7 @@ class Rollouts(LightningDataModule):
         return self.play_policy(self.method.seed, self.method.policy)
 
     def play_policy(self, seed: int, policy: Actor) -> dict[str, list[Episode]]:
-        """Episodes of a policy of a run of this seed, by the prefix of their metrics, all on the
-        same environment seeds.
+        """Episodes of a policy, by the prefix of their metrics, all on the same environment seeds.
 
         ``eval`` (sampled actions) and ``eval_greedy`` have the method's first command, its probes
         follow under their names. A policy without noise plays the same either way, so it plays
@@ -76,51 +74,41 @@ class Rollouts(LightningDataModule):
         assert self.evaluator is not None
         method, epoch, count = self.method, self.method.current_epoch, self.method.cfg.eval_episodes
         first = method.first_command()
-        series: dict[str, tuple[tuple[float, ...] | None, ActionMode]] = {
-            "eval": (first, "sampled")
-        }
+        series: dict[str, tuple[tuple[float, ...] | None, ActionMode]] = {}
+        series["eval"] = (first, "sampled")
         if policy.noise_size:
             series["eval_greedy"] = (first, "greedy")
-        series |= {
-            prefix: (command, "sampled") for prefix, command in method.probe_commands().items()
-        }
+        for prefix, command in method.probe_commands().items():
+            series[prefix] = (command, "sampled")
         requests: list[Request] = []
         for command, mode in series.values():
             requests += evaluation_requests(seed, "evaluation", epoch, count, command, mode)
         episodes = self.evaluator.collect(requests, policy.state_dict(), version=epoch + 1)
         played = {prefix: episodes[i * count : (i + 1) * count] for i, prefix in enumerate(series)}
-        return {
-            "eval": played["eval"],
-            "eval_greedy": played.get("eval_greedy", played["eval"]),
-            **played,
-        }
+        greedy = played.get("eval_greedy", played["eval"])
+        return {"eval": played["eval"], "eval_greedy": greedy, **played}
 
     def collectors(self) -> list[Collector]:
         """All collectors, whose workers ``teardown`` stops."""
         return [] if self.evaluator is None else [self.evaluator]
 
     def train_dataloader(self) -> OneBatch:
-        return OneBatch(self.next_batch)
+        return OneBatch(self.next_batch, self.trainer)
 
     def val_dataloader(self) -> OneBatch:
-        """The evaluations; Lightning's check before training, which would play episodes for
-        nothing, gets none.
-        """
-        return OneBatch(
-            self.evaluate, lambda: self.trainer is None or not self.trainer.sanity_checking
-        )
+        return OneBatch(self.evaluate, self.trainer)
 
     test_dataloader = val_dataloader
 
     def transfer_batch_to_device(
         self, batch: Any, device: torch.device, dataloader_idx: int
     ) -> Any:
-        """Lightning moves tensors, also in dicts, tuples and dataclasses; evaluations and lists,
-        as of episodes, stay.
-        """
+        """Moves a training batch of tensors; lists, e.g. of episodes, and evaluations stay."""
         assert self.trainer is not None
         moved = self.trainer.training and not isinstance(batch, list)
-        return super().transfer_batch_to_device(batch, device, dataloader_idx) if moved else batch
+        if not moved:
+            return batch
+        return super().transfer_batch_to_device(batch, device, dataloader_idx)
 
     def on_exception(self, exception: BaseException) -> None:  # Lightning tears nothing down then
         self.teardown("fit")

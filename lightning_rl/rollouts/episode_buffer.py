@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,25 +76,6 @@ def flatten(episodes: Sequence[Episode]) -> FlatEpisodes:
     return FlatEpisodes(**{name: torch.from_numpy(array) for name, array in arrays.items()})
 
 
-def draw_transitions(length: Array, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    """Steps of episodes of these lengths, uniformly among all: long episodes count in
-    proportion.
-    """
-    return rng.integers(length.sum(), size=shape)
-
-
-def draw_episodes(length: Array, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    """Steps of episodes of these lengths: an episode uniformly, then a step in it uniformly."""
-    episode = rng.integers(len(length), size=shape)
-    return (np.cumsum(length) - length)[episode] + rng.integers(length[episode])
-
-
-SAMPLERS: dict[str, Callable[[Array, np.random.Generator, tuple[int, ...]], Array]] = {
-    "transition": draw_transitions,
-    "episode": draw_episodes,
-}
-
-
 class EpisodeBuffer:
     """The episodes of highest return and the newest ones, whole; an episode that is both counts
     twice.
@@ -115,9 +96,7 @@ class EpisodeBuffer:
 
     @property
     def episodes(self) -> list[Episode]:
-        """All of them in the order of their steps: the best, best first, then the newest, oldest
-        first.
-        """
+        """All, in the order of their steps: the best, best first; the newest, oldest first."""
         return [*self._best, *self._newest]
 
     def __len__(self) -> int:
@@ -130,55 +109,54 @@ class EpisodeBuffer:
                 bisect.insort_left(self._best, episode, key=lambda e: -e.ret)
                 del self._best[self.best :]
             if self.newest != 0:
-                self._append(episode)
-
-    def _append(self, episode: Episode) -> None:
-        self._newest.append(episode)
-        self._newest_steps += episode.length
-        while len(self._newest) > 1 and self._too_many():
-            self._newest_steps -= self._newest.popleft().length
+                self._newest.append(episode)
+                self._newest_steps += episode.length
+                while len(self._newest) > 1 and self._too_many():
+                    self._newest_steps -= self._newest.popleft().length
 
     def _too_many(self) -> bool:
-        many = self.newest is not None and len(self._newest) > self.newest
-        return many or (self.steps is not None and self._newest_steps > self.steps)
+        if self.newest is not None and len(self._newest) > self.newest:
+            return True
+        return self.steps is not None and self._newest_steps > self.steps
 
     def highest(self, count: int | None = None) -> tuple[Array, Array]:
-        """Returns and lengths ``[n]`` of the ``count`` episodes of highest return, best first;
-        fewer if there are fewer.
-        """
+        """Returns and lengths of the (at most) ``count`` episodes of highest return, best first."""
         ranked = self._best or sorted(self._newest, key=lambda e: -e.ret)
-        return np.array([e.ret for e in ranked[:count]]), np.array(
-            [e.length for e in ranked[:count]]
-        )
+        highest = ranked[:count]
+        return np.array([e.ret for e in highest]), np.array([e.length for e in highest])
 
     def returns(self) -> Array:
         """The returns of all episodes."""
         return np.array([e.ret for e in self.episodes])
 
     def mean_length(self, count: int) -> float:
-        """Mean number of steps of the ``count`` newest episodes; of the ``count`` best where no
-        others are kept.
-        """
-        return float(np.mean([e.length for e in list(self._newest)[-count:] or self._best[:count]]))
+        """Mean length of the ``count`` newest episodes; if none are kept, of the best."""
+        episodes = list(self._newest)[-count:] or self._best[:count]
+        return float(np.mean([e.length for e in episodes]))
 
     def flat(self) -> FlatEpisodes:
         """All episodes behind one another."""
         return flatten(self.episodes)
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...], by: str) -> Array:
-        """Steps of ``flat``, drawn evenly by ``transition`` or by ``episode``."""
-        return SAMPLERS[by](np.array([e.length for e in self.episodes]), rng, shape)
+        """Steps of ``flat``: uniformly by ``transition``; by ``episode``, and a step in it."""
+        length = np.array([e.length for e in self.episodes])
+        if by == "transition":
+            return rng.integers(length.sum(), size=shape)
+        episode = rng.integers(len(length), size=shape)
+        return (np.cumsum(length) - length)[episode] + rng.integers(length[episode])
 
     def state_dict(self) -> dict[str, Any]:
         """Plain data; the episodes behind one another, nothing where there are none yet."""
-        if not len(self):
+        episodes = self.episodes
+        if not episodes:
             return {}
-        flat, episodes = self.flat(), self.episodes
-        kept = {"obs": flat.obs, "action": flat.action, "reward": flat.reward}
-        lengths = [e.length for e in episodes]
+        flat = flatten(episodes)
         return {
-            **kept,
-            "lengths": lengths,
+            "obs": flat.obs,
+            "action": flat.action,
+            "reward": flat.reward,
+            "lengths": [e.length for e in episodes],
             "terminated": [e.terminated for e in episodes],
             "best": len(self._best),
         }
@@ -190,39 +168,41 @@ class EpisodeBuffer:
         """
         if not state:
             return
-        steps, episodes = len(state["reward"]), len(state["lengths"])
-        action = torch.empty(steps, spec.action_size)
-        if not spec.continuous:
-            action = torch.empty(steps, dtype=torch.int64)
-        obs = torch.empty(steps + episodes, spec.obs_size)
+        lengths: list[int] = state["lengths"]
+        steps = len(state["reward"])
+        action = torch.empty(steps, dtype=torch.int64)
+        if spec.continuous:
+            action = torch.empty(steps, spec.action_size)
+        obs = torch.empty(steps + len(lengths), spec.obs_size)
         example = {"obs": obs, "action": action, "reward": torch.empty(steps)}
         check_alike({name: state[name] for name in example}, example, "buffer")
-        if min(state["lengths"]) < 1:
+        if min(lengths) < 1:
             raise ValueError("buffer: an episode without a step")
         unknown = (state["action"] < 0) | (state["action"] >= spec.action_size)
         if not spec.continuous and bool(unknown.any()):
             raise ValueError(f"buffer: an action that is none of 0 to {spec.action_size - 1}")
-        rows = state["obs"].split([length + 1 for length in state["lengths"]])
         parts = zip(
-            rows,
-            state["action"].split(state["lengths"]),
-            state["reward"].split(state["lengths"]),
+            state["obs"].split([length + 1 for length in lengths]),
+            state["action"].split(lengths),
+            state["reward"].split(lengths),
+            state["terminated"],
             strict=True,
         )
-        asked = Request("stored", 0)  # how an episode was asked for is not kept
-        whole = [
-            Episode(
-                obs.numpy(),
-                action.numpy(),
-                reward.numpy(),
-                terminated,
-                not terminated,
-                None,
-                asked,
-                0,
-                len(reward),
+        stored = Request("stored", 0)  # how an episode was asked for is not kept
+        episodes = []
+        for obs, action, reward, terminated in parts:
+            episode = Episode(
+                obs=obs.numpy(),
+                action=action.numpy(),
+                reward=reward.numpy(),
+                terminated=terminated,
+                truncated=not terminated,
+                command=None,
+                request=stored,
+                policy_version=0,
+                env_steps=len(reward),
             )
-            for (obs, action, reward), terminated in zip(parts, state["terminated"], strict=True)
-        ]
-        self._best, self._newest = whole[: state["best"]], deque(whole[state["best"] :])
+            episodes.append(episode)
+        self._best = episodes[: state["best"]]
+        self._newest = deque(episodes[state["best"] :])
         self._newest_steps = sum(e.length for e in self._newest)

@@ -37,23 +37,21 @@ _MAX_OUTSTANDING = 1000  # chunks queued per worker, so that a whole collection 
 
 
 class UniformActions(Actor):
-    """Uniformly random actions, from uniform noise ``[B, A]`` (continuous) or Gumbel noise
-    (discrete).
-    """
+    """Uniformly random actions, from uniform noise ``[B, A]``, or from Gumbel noise if discrete."""
 
     def __init__(self, spec: EnvSpec):
         super().__init__()
         self.continuous, self.noise_size = spec.continuous, spec.action_size
 
     def draw_noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        return (
-            rng.random(shape, dtype=np.float32)
-            if self.continuous
-            else Categorical.draw_noise(rng, shape)
-        )
+        if self.continuous:
+            return rng.random(shape, dtype=np.float32)
+        return Categorical.draw_noise(rng, shape)
 
     def act(self, obs: Tensor, command: Tensor | None, noise: Tensor) -> Tensor:
-        return 2 * noise - 1 if self.continuous else noise.argmax(-1)
+        if self.continuous:
+            return 2 * noise - 1
+        return noise.argmax(-1)
 
 
 def held(noise: FloatArray, keep: Array, before: FloatArray) -> FloatArray:
@@ -72,77 +70,108 @@ class ActionNoise:
     """The noise that turns distributions into actions, one independent stream per request."""
 
     def __init__(self, requests: Sequence[Request], actor: Actor):
-        self._rngs = [np.random.Generator(np.random.Philox(request.seed)) for request in requests]
-        self._draw, self._shape = actor.draw_noise, (_NOISE_BLOCK, actor.noise_size)
-        self._block = np.zeros((len(requests), *self._shape), dtype=np.float32)
-        self._hold = [request.noise_hold for request in requests]
-        self._live = [row for row, request in enumerate(requests) if request.mode != "greedy"]
+        self._actor, self._shape = actor, (_NOISE_BLOCK, actor.noise_size)
+        self._blocks = np.zeros((len(requests), *self._shape), dtype=np.float32)
+        self._streams = [
+            (row, request.noise_hold, np.random.Generator(np.random.Philox(request.seed)))
+            for row, request in enumerate(requests)
+            if request.mode != "greedy"
+        ]
 
     def at(self, step: int, rows: Array) -> FloatArray:
-        """Noise ``[len(rows), size]`` for time ``step``; zero for greedy requests. Steps must
-        come in order.
-        """
+        """Noise ``[len(rows), size]`` for time ``step``, 0 for greedy requests; steps in order."""
         position = step % _NOISE_BLOCK
         if position == 0:
-            for row in self._live:
-                block = self._draw(rng := self._rngs[row], self._shape)
-                if hold := self._hold[row]:
+            for row, hold, rng in self._streams:
+                block = self._actor.draw_noise(rng, self._shape)
+                if hold:
                     keep = rng.random(_NOISE_BLOCK) < hold
                     keep[0] &= step > 0
-                    block = held(block, keep, self._block[row, -1])
-                self._block[row] = block
-        return self._block[rows, position]
+                    block = held(block, keep, self._blocks[row, -1])
+                self._blocks[row] = block
+        return self._blocks[rows, position]
 
 
-class _ChunkLog:
-    """What happened in a chunk of ``n`` episodes, padded to one length, which grows with the
-    longest.
+class _Chunk:
+    """``n`` episodes that are played in lock-step, and what has happened in them.
+
+    Episodes are padded to one length, which grows with the longest.
     """
 
-    def __init__(self, spec: EnvSpec, requests: Sequence[Request]):
-        n, room, first = len(requests), min(spec.horizon, _LOG_STEPS), requests[0].command
-        self.requests = requests
+    def __init__(self, spec: EnvSpec, requests: Sequence[Request], envs: Sequence[Env]):
+        self.requests, self.envs, self.continuous = requests, envs, spec.continuous
+        n, room = len(requests), min(spec.horizon, _LOG_STEPS)
         self.obs = np.empty((n, room + 1, spec.obs_size), dtype=np.float32)
-        shape = (n, room, spec.action_size) if spec.continuous else (n, room)
-        self.action: Array = np.empty(shape, dtype=np.float32 if spec.continuous else np.int64)
+        self.action: Array = np.empty((n, room), dtype=np.int64)
+        if spec.continuous:
+            self.action = np.empty((n, room, spec.action_size), dtype=np.float32)
         self.reward = np.empty((n, room), dtype=np.float32)
-        self.terminated, self.truncated = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
-        self.length, self.env_steps = np.zeros(n, dtype=np.int64), [0] * n
-        self.command = (
-            None if first is None else np.empty((n, room + 1, len(first)), dtype=np.float32)
-        )
-        if self.command is not None:
-            self.command[:, 0] = [request.command for request in requests]
+        self.command: FloatArray | None = None
+        first = [request.command for request in requests if request.command is not None]
+        if first:
+            self.command = np.empty((n, room + 1, len(first[0])), dtype=np.float32)
+            self.command[:, 0] = first
+        self.terminated = np.zeros(n, dtype=bool)
+        self.truncated = np.zeros(n, dtype=bool)
+        self.length = np.zeros(n, dtype=np.int64)
+        self.env_steps = [0] * n
 
-    def reserve(self, step: int) -> None:
+    def make_room(self, step: int) -> None:
         """Makes room for ``step``."""
         if step < self.reward.shape[1]:
             return
-        self.obs, self.action, self.reward = (
-            doubled(self.obs, 1),
-            doubled(self.action, 1),
-            doubled(self.reward, 1),
-        )
-        self.command = None if self.command is None else doubled(self.command, 1)
+        self.obs = doubled(self.obs, 1)
+        self.action = doubled(self.action, 1)
+        self.reward = doubled(self.reward, 1)
+        if self.command is not None:
+            self.command = doubled(self.command, 1)
+
+    def reset(self) -> None:
+        """Begins all episodes."""
+        for row, request in enumerate(self.requests):
+            try:
+                self.obs[row, 0] = self.envs[row].reset(seed=request.seed % 2**31)[0]
+            except RolloutError as error:
+                raise self._failure(row, error) from error
+
+    def step(self, step: int, rows: Array, actions: Array) -> None:
+        """Takes the actions of time ``step`` in the episodes ``rows``."""
+        self.action[rows, step] = actions
+        listed = actions if self.continuous else actions.tolist()
+        row = 0
+        try:
+            for row, action in zip(rows.tolist(), listed, strict=True):
+                obs, reward, terminated, truncated, info = self.envs[row].step(action)
+                self.obs[row, step + 1] = obs
+                self.reward[row, step] = reward
+                self.terminated[row] = terminated
+                self.truncated[row] = truncated
+                self.env_steps[row] += info.get(STEPS, 1)  # of a repeated action
+        except RolloutError as error:
+            raise self._failure(row, error) from error
+
+    def _failure(self, row: int, error: RolloutError) -> RolloutError:
+        request = self.requests[row]
+        return RolloutError(f"{error}; this was {request.name} (request seed {request.seed})")
 
     def episodes(self, version: int) -> list[Episode]:
         """The episodes without their padding."""
-        return [
-            Episode(
-                obs=self.obs[k, : end + 1].copy(),
-                action=self.action[k, :end].copy(),
-                reward=self.reward[k, :end].copy(),
-                terminated=bool(self.terminated[k]),
-                truncated=bool(self.truncated[k]),
-                command=None if self.command is None else self.command[k, :end].copy(),
+        episodes = []
+        for row, request in enumerate(self.requests):
+            end = int(self.length[row])
+            episode = Episode(
+                obs=self.obs[row, : end + 1].copy(),
+                action=self.action[row, :end].copy(),
+                reward=self.reward[row, :end].copy(),
+                terminated=bool(self.terminated[row]),
+                truncated=bool(self.truncated[row]),
+                command=None if self.command is None else self.command[row, :end].copy(),
                 request=request,
                 policy_version=version,
-                env_steps=self.env_steps[k],
+                env_steps=self.env_steps[row],
             )
-            for k, (end, request) in enumerate(
-                zip(self.length.tolist(), self.requests, strict=True)
-            )
-        ]
+            episodes.append(episode)
+        return episodes
 
 
 class Player(Dataset["list[Episode] | RolloutError"]):
@@ -175,9 +204,7 @@ class Player(Dataset["list[Episode] | RolloutError"]):
         return {**self.__dict__, "_envs": []}
 
     def __getitem__(self, chunk: Sequence[Request]) -> list[Episode] | RolloutError:
-        """The episodes of a chunk, or the error that ended it: raised in a worker, it would
-        arrive inside a long traceback.
-        """
+        """The episodes of a chunk, or its error, which from a worker would come as a traceback."""
         try:
             return self.play(chunk)
         except UserError as error:
@@ -199,58 +226,43 @@ class Player(Dataset["list[Episode] | RolloutError"]):
         Raises:
             RolloutError: an environment raised; the message names the request.
         """
-        while envs is None and len(self._envs) < len(requests):
-            self._envs.append(rollout_env(self.spec))
-        envs = self._envs if envs is None else envs
+        if envs is None:
+            while len(self._envs) < len(requests):
+                self._envs.append(rollout_env(self.spec))
+            envs = self._envs
         actor = UniformActions(self.spec) if requests[0].mode == "uniform" else self.policy
-        log, noise = _ChunkLog(self.spec, requests), ActionNoise(requests, actor)
-        rule = self.next_command
         guidance: Tensor | None = None
         if requests[0].guidance is not None:
             guidance = torch.tensor([[request.guidance] for request in requests])
-        rows, step, row = np.arange(len(requests)), 0, 0  # rows: the episodes that are not over
+        chunk = _Chunk(self.spec, requests, envs)
+        noise = ActionNoise(requests, actor)
         seed_generators(requests[0].seed)  # an environment may draw from them
-        try:
-            for row, request in enumerate(requests):
-                log.obs[row, 0] = envs[row].reset(seed=request.seed % 2**31)[0]
-            while rows.size:
-                log.reserve(step)
-                obs = torch.from_numpy(log.obs[rows, step])
-                drawn = torch.from_numpy(noise.at(step, rows))
-                command = None if log.command is None else log.command[rows, step]
-                inputs: list[Any] = [obs, None, drawn]
-                if command is not None:
-                    inputs[1] = torch.from_numpy(command)
-                if guidance is not None:
-                    inputs.append(guidance[rows])
-                actions = actor.act(*inputs).numpy()
-                log.action[rows, step] = actions
-                if not self.spec.continuous:
-                    actions = actions.tolist()
-                for row, action in zip(rows.tolist(), actions, strict=True):
-                    obs_after, reward, terminated, truncated, info = envs[row].step(action)
-                    log.obs[row, step + 1] = obs_after
-                    log.reward[row, step] = reward
-                    log.terminated[row] = terminated
-                    log.truncated[row] = truncated
-                    log.env_steps[row] += info.get(STEPS, 1)  # of a repeated action
-                if log.command is not None and command is not None:
-                    if rule is not None:
-                        command = rule(command, log.reward[rows, step])
-                    log.command[rows, step + 1] = command
-                step += 1
-                log.length[rows] = step
-                rows = rows[~(log.terminated[rows] | log.truncated[rows])]
-        except RolloutError as error:
-            raise RolloutError(
-                f"{error}; this was {requests[row].name} (request seed {requests[row].seed})"
-            ) from error
-        return log.episodes(int(self.version))
+        chunk.reset()
+        rows = np.arange(len(requests))  # the episodes that are not over
+        step = 0
+        while rows.size:
+            chunk.make_room(step)
+            obs = torch.from_numpy(chunk.obs[rows, step])
+            command: FloatArray | None = None
+            inputs: list[Any] = [obs, None, torch.from_numpy(noise.at(step, rows))]
+            if chunk.command is not None:
+                command = chunk.command[rows, step]
+                inputs[1] = torch.from_numpy(command)
+            if guidance is not None:
+                inputs.append(guidance[rows])
+            chunk.step(step, rows, actor.act(*inputs).numpy())
+            if chunk.command is not None:
+                if self.next_command is not None:
+                    command = self.next_command(command, chunk.reward[rows, step])
+                chunk.command[rows, step + 1] = command
+            step += 1
+            chunk.length[rows] = step
+            rows = rows[~(chunk.terminated[rows] | chunk.truncated[rows])]
+        return chunk.episodes(int(self.version))
 
 
 class Collector:
-    """Plays collections of requests under a frozen copy of the policy, the behaviour policy,
-    through a torch DataLoader.
+    """Plays collections of requests under the behaviour policy, a frozen copy of the policy.
 
     ``start`` copies the parameters and sets the workers going; ``finish`` waits for the episodes.
     What is done between the two overlaps with the playing. Results do not depend on
@@ -275,11 +287,10 @@ class Collector:
     ):
         self.behaviour = copy.deepcopy(policy).cpu().requires_grad_(False).eval()
         self.version = torch.full((), -1, dtype=torch.int64)
+        self.player = Player(spec, self.behaviour, self.version, next_command)
         if num_workers:  # only then: each shared tensor keeps a file descriptor open
             self.behaviour.share_memory()
             self.version.share_memory_()
-        self.player = Player(spec, self.behaviour, self.version, next_command)
-        if num_workers:
             check_may_start(f"num_workers {num_workers}", "give num_workers=0")
             check_sendable(self.player)
         self.num_workers, self.chunk_size = num_workers, chunk_size
@@ -289,9 +300,8 @@ class Collector:
         self._results: Iterator[list[Episode] | RolloutError] | None = None
 
     def _open(self) -> DataLoader[list[Episode] | RolloutError]:
-        atexit.register(
-            self.close
-        )  # before the exit handler of multiprocessing, which sends SIGTERM and waits
+        # before the exit handler of multiprocessing, which sends SIGTERM and waits
+        atexit.register(self.close)
         return DataLoader(
             self.player,
             sampler=self._chunks,
@@ -315,9 +325,7 @@ class Collector:
         return [request.name for chunk in self._chunks[self._finished :] for request in chunk]
 
     def start(self, requests: Sequence[Request], policy: dict[str, Tensor], version: int) -> None:
-        """Begins to play ``requests`` under the parameters ``policy`` (a state dict), stamped
-        ``version``.
-        """
+        """Begins to play ``requests`` under the state dict ``policy``, stamped ``version``."""
         if self.busy:
             raise RuntimeError("a collection is already under way; call finish() or close() first")
         self.behaviour.load_state_dict(policy)
@@ -333,9 +341,10 @@ class Collector:
         if self._results is None:
             raise RuntimeError("no collection is under way; call start() first")
         episodes: list[Episode] = []
-        here = contextlib.nullcontext() if self.num_workers else kept_generators()
+        # played in this process, environments may draw from the global generators
+        generators = contextlib.nullcontext() if self.num_workers else kept_generators()
         try:
-            with here:
+            with generators:
                 for result in self._results:
                     if isinstance(result, RolloutError):
                         raise result
@@ -358,12 +367,10 @@ class Collector:
         """Stops the workers until the next ``start``; a collection under way is thrown away."""
         iterator: Any = getattr(self._loader, "_iterator", None)
         workers = getattr(iterator, "_workers", ())
-        if (
-            workers and self.busy
-        ):  # they would go on to the end of their chunks, or are in a step that does not return
-            cast(Any, signal_handling)._remove_worker_pids(
-                id(iterator)
-            )  # or torch would report that they have died
+        if workers and self.busy:
+            # they would go on to the end of their chunks, or are in a step that does not return;
+            # torch, which would report that they have died, must forget them first
+            cast(Any, signal_handling)._remove_worker_pids(id(iterator))
             iterator._worker_pids_set = False
             for worker in workers:
                 worker.kill()

@@ -18,13 +18,11 @@ MUTATIONS = [
     ),
     *area(
         "nets/layers.py", "nets/test_layers.py",
-        (('\n'
-'                x if name == "relu" else x.clone()\n'
-'            '), 'x'),
+        ("active.append(x.clone())", "active.append(x)"),
         ("value=-1 / self.gate_scale", "value=-1"),
         ("grad *= factors[number]", "pass"),
         ("if layer.weight.requires_grad", "if True"),
-        ("not in (nn.Linear, nn.ReLU, nn.ModuleList)", "not in (nn.Linear, nn.ReLU, nn.Tanh, nn.ModuleList)"),
+        ("in (nn.Linear, nn.ReLU, nn.ModuleList)", "in (nn.Linear, nn.ReLU, nn.Tanh, nn.ModuleList)"),
         (('(\n'
 '            module._forward_hooks\n'
 '            or module._forward_pre_hooks\n'
@@ -39,7 +37,7 @@ MUTATIONS = [
     ),
     *area(
         "nets/layers.py", "methods/upside_down/test_mixes.py",
-        ("own.copy_(counted)", "pass"),
+        ("own.copy_(learned)", "pass"),
         ("module.training = False", "pass"),
         ("module.training = True", "pass"),
     ),
