@@ -257,6 +257,18 @@ def check_unfrozen(name: str, optimizers: Iterable[Any]) -> None:
             )
 
 
+def check_schedulers(schedulers: Iterable[Any]) -> None:
+    """UserError for what is no scheduler, or one whose steps need a metric."""
+    from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+
+    for each in schedulers:
+        if not isinstance(each, LRScheduler) or isinstance(each, ReduceLROnPlateau):
+            raise UserError(
+                f"schedulers(): {type(each).__name__}; give a list of schedulers that are "
+                "stepped once an epoch"
+            )
+
+
 def listed(given: Any) -> list[Any]:
     """What was given as a list, or a single one as a list of it."""
     return list(given) if isinstance(given, Sequence) else [given]

@@ -50,9 +50,8 @@ def time_step_baseline(returns: Tensor, last: Tensor) -> Tensor:
     check_same_shape(returns=returns, last=last)
     ends = last.nonzero().squeeze(-1)
     lengths = torch.diff(ends, prepend=ends.new_full((1,), -1))
-    time = torch.arange(len(returns), device=returns.device) - (
-        ends + 1 - lengths
-    ).repeat_interleave(lengths)
+    first = (ends + 1 - lengths).repeat_interleave(lengths)
+    time = torch.arange(len(returns), device=returns.device) - first
     total = returns.new_zeros(int(lengths.max())).index_add(0, time, returns)
     return total[time] / len(ends)
 
@@ -61,15 +60,12 @@ BASELINES = {"none": no_baseline, "batch": batch_baseline, "time_step": time_ste
 
 
 def normalised(weight: Tensor) -> Tensor:
-    """``(w - mean) / (std + 1e-8)`` over all entries, with the population standard deviation: 0
-    for a single step.
-    """
+    """``(w - mean) / (std + 1e-8)`` over all entries, with the population's standard deviation."""
     return (weight - weight.mean()) / (weight.std(correction=0) + 1e-8)
 
 
 def entropy_loss(entropy: Tensor, max_entropy: float, beta: float) -> Tensor:
-    """``-beta * mean(entropy) / max_entropy``: -beta for a uniform policy, 0 for a deterministic
-    one, or with a single action.
+    """``-beta * mean(entropy) / max_entropy``: -beta if uniform, 0 if deterministic.
 
     entropy ``[...]`` and max_entropy in nats; the latter is ``ln A`` for ``A`` discrete actions.
     """
@@ -93,11 +89,6 @@ def next_values(value: Tensor, final_value: Tensor, last: Tensor) -> Tensor:
     of the ``E`` episodes, last ``[T]``, with ``E`` ones -> ``[T]``.
     """
     check_same_shape(value=value, last=last)
-    if final_value.shape != (int(last.sum()),):
-        raise ValueError(
-            f"final_value must have shape [{int(last.sum())}], one per episode, got "
-            f"{tuple(final_value.shape)}"
-        )
     following = value.roll(-1)
     following[last] = final_value
     return following

@@ -26,8 +26,7 @@ def standardise(x: Tensor, limit: float = math.inf) -> Tensor:
 
 
 def exponential_weights(z: Tensor, temperature: float, max_weight: float) -> Tensor:
-    """``min(exp(z / temperature), max_weight)`` of standardised values, scaled to mean 1; ``[M]``
-    -> ``[M]``.
+    """``min(exp(z / temperature), max_weight)`` of standardised values ``[M]``, scaled to mean 1.
 
     The temperature belongs to standardised values, as in AWR's released code; the paper's 0.05
     belongs to raw ones.
@@ -37,17 +36,14 @@ def exponential_weights(z: Tensor, temperature: float, max_weight: float) -> Ten
 
 
 def effective_sample_share(weight: Tensor) -> Tensor:
-    """Effective sample size of the weights ``[M]`` over ``M``: 1 for equal weights, ``1 / M``
-    for a single one.
-    """
+    """Effective sample size of the weights ``[M]`` over ``M``: 1 if equal, ``1 / M`` for one."""
     return weight.sum().square() / (weight.square().sum() * weight.numel())
 
 
 def quantiles(values: Tensor, shares: Sequence[float]) -> Tensor:
-    """Quantiles of all values ``[...]``, one for each share: between two values on a straight
-    line, of very many the nearest.
-    """
+    """Quantiles of all values ``[...]``, one a share: interpolated, of very many the nearest."""
     flat = values.flatten()
     if len(flat) <= 2**24:  # the most that torch takes
         return torch.quantile(flat, flat.new_tensor(shares))
-    return flat.sort().values[[round(share * (len(flat) - 1)) for share in shares]]
+    places = [round(share * (len(flat) - 1)) for share in shares]
+    return flat.sort().values[places]

@@ -1,6 +1,4 @@
-"""What every method shares: its config and counters, how its epochs become Lightning's steps,
-logs over env_steps, evaluation.
-"""
+"""What every method shares: config, counters, epochs as Lightning's steps, logs, evaluation."""
 
 from __future__ import annotations
 
@@ -13,10 +11,17 @@ import numpy as np
 import torch
 from pytorch_lightning import LightningModule
 from torch import Tensor, nn
-from torch.optim.lr_scheduler import LambdaLR, LRScheduler, ReduceLROnPlateau
+from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
 from lightning_rl.core.adam import clip_gradients
-from lightning_rl.core.checks import check_trainer, check_unfrozen, listed, seeds_from, whole_number
+from lightning_rl.core.checks import (
+    check_schedulers,
+    check_trainer,
+    check_unfrozen,
+    listed,
+    seeds_from,
+    whole_number,
+)
 from lightning_rl.core.config import method_config
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.modules import allow, from_file
@@ -47,14 +52,13 @@ class Clock(torch.optim.SGD):
 
 
 class Method(LightningModule):
-    """A learning method: networks, optimizers, and what happens in an epoch. Environments and
-    buffers are in ``rollouts()``.
+    """A learning method: networks, optimizers, and what happens in an epoch.
 
-    It is an ordinary LightningModule: ``Trainer(...).fit(method,
-    datamodule=method.rollouts(num_workers=2))``. An epoch is one training batch, a collection and
-    all updates on it, which ``train_epoch`` makes by hand. Lightning's ``global_step`` counts the
-    optimizer steps that it sees, and one of a clock for each epoch; ``env_steps`` and
-    ``num_updates`` are counted here.
+    Environments and buffers are in ``rollouts()``. It is an ordinary LightningModule:
+    ``Trainer(...).fit(method, datamodule=method.rollouts(num_workers=2))``. An epoch is one
+    training batch, a collection and all updates on it, which ``train_epoch`` makes by hand.
+    Lightning's ``global_step`` counts the optimizer steps that it sees, and one of a clock for each
+    epoch; ``env_steps`` and ``num_updates`` are counted here.
 
     A subclass sets ``Config`` and ``self.policy``, and defines ``rollouts``, ``make_optimizers``
     and ``train_epoch``. The last adds to ``env_steps``, ``episodes`` and ``num_updates`` (but for
@@ -177,9 +181,7 @@ class Method(LightningModule):
         raise NotImplementedError
 
     def finished(self) -> bool:
-        """Whether nothing is left to learn: asked after each epoch, and as training starts,
-        since a run may be resumed then.
-        """
+        """Whether nothing is left to learn: asked after each epoch, and as a run is resumed."""
         return False
 
     def first_command(self) -> tuple[float, ...] | None:
@@ -199,37 +201,33 @@ class Method(LightningModule):
         return None
 
     def probe_commands(self) -> Mapping[str, tuple[float, ...]]:
-        """Further commands to evaluate during training, by the prefix of their metrics; actions
-        sampled.
-        """
+        """Further commands to evaluate during training, by the prefix of their metrics."""
         return {}
 
     def prepare_evaluation(self) -> None:
-        """Called for a method of a checkpoint before its policy is evaluated; proxy methods
-        train an agent here.
-        """
+        """Called before a loaded policy is evaluated; proxy methods train an agent here."""
 
     def adopt(self, weights: Mapping[str, Tensor]) -> None:
-        """Takes over what another run's policy has learned, not what its config said;
-        RuntimeError if that does not fit.
-        """
+        """Takes over what another run's policy has learned; RuntimeError if it does not fit."""
         self.policy.load_state_dict(weights)
 
     def budget_share(self) -> float:
-        """Share of the budget that is spent, from 0 to 1 or a little above; ``anneal_from`` is
-        compared with it.
-        """
+        """Share of the budget that is spent, from 0 to 1 or a little above."""
         return int(self.env_steps) / (self.cfg.max_env_steps or float("inf"))
 
     def schedulers(self, optimizers: Sequence[torch.optim.Optimizer]) -> list[LRScheduler]:
-        """What changes the learning rates after each epoch: from ``anneal_from`` of the budget
-        on they fall linearly to 0.
+        """What changes the learning rates after each epoch.
+
+        From ``anneal_from`` of the budget on they fall linearly to 0.
         """
         start = getattr(self.cfg, "anneal_from", 1.0)
         if start >= 1.0:
             return []
-        rate = lambda _: 1 - ramp(self.budget_share(), start, 1.0)  # noqa: E731
-        return [LambdaLR(each, rate) for each in optimizers]
+
+        def factor(_: int) -> float:
+            return 1 - ramp(self.budget_share(), start, 1.0)
+
+        return [LambdaLR(each, factor) for each in optimizers]
 
     # What it makes use of
 
@@ -245,11 +243,12 @@ class Method(LightningModule):
         takes, gives: the user's must give ``[B, *gives]`` for one ``[B, size]`` of each size in
         ``takes``, or UserError.
         """
-        if name not in self.own_networks:
+        own = self.own_networks.get(name)
+        if own is None:
             return build()
         if takes is not None:
-            check_shapes(name, self.own_networks[name], takes, gives)
-        return self.own_networks[name]
+            check_shapes(name, own, takes, gives)
+        return own
 
     def collector(self, num_workers: int) -> Collector:
         """Plays episodes of the method's policy in its environment."""
@@ -259,8 +258,9 @@ class Method(LightningModule):
     def fit(
         self, name: str, update: Callable[..., Tensor], minibatches: Iterable[tuple[Tensor, ...]]
     ) -> float:
-        """``update`` on every minibatch; the mean of the losses that it gives, which ``name``
-        names if it diverged.
+        """``update`` on every minibatch; the mean of the losses that it gives.
+
+        name: of the loss, for the message if it diverged.
         """
         losses = torch.stack([update(*minibatch) for minibatch in minibatches])
         self.num_updates += len(losses)
@@ -285,34 +285,29 @@ class Method(LightningModule):
         if backward is None:
             optimizer.zero_grad()
         self.manual_backward(loss, backward)
-        if max_grad_norm is not None and backward is None:
-            self.trainer.precision_plugin.clip_grad_by_norm(optimizer.optimizer, max_grad_norm)
-        elif max_grad_norm is not None:
-            clip_gradients(optimizer.param_groups, max_grad_norm)
+        if max_grad_norm is not None:
+            if backward is None:
+                self.trainer.precision_plugin.clip_grad_by_norm(optimizer.optimizer, max_grad_norm)
+            else:
+                clip_gradients(optimizer.param_groups, max_grad_norm)
         optimizer.step()
         self._loss = loss.detach()
         return self._loss
 
     def log_scalars(self, values: Mapping[str, float]) -> None:
-        """Writes scalars to every logger at step ``log_x_axis``, or at the number of epochs
-        while that is larger.
-        """
+        """Writes scalars to every logger at ``log_x_axis``, or at the epoch while it is larger."""
         self.scalars |= values
         step = max(int(getattr(self, self.log_x_axis)), self.current_epoch + 1)
         for logger in self.loggers:
             logger.log_metrics(dict(values), step=step)
 
     def report(self, name: str, value: float, count: int) -> None:
-        """A metric of ``count`` episodes for callbacks, and for the table that
-        ``Trainer.validate`` prints and returns.
-        """
-        asked = self._trainer is not None and self._trainer.state.fn in ("validate", "test")
-        self.log(name, value, batch_size=count, logger=asked)
+        """A metric of ``count`` episodes: for callbacks, and for ``Trainer.validate`` to print."""
+        validates = self._trainer is not None and self._trainer.state.fn in ("validate", "test")
+        self.log(name, value, batch_size=count, logger=validates)
 
     def speed_scalars(self, env_steps: int) -> dict[str, float]:
-        """``time/...`` of an epoch with ``env_steps`` new steps; call it once per epoch, when
-        the counters are up to date.
-        """
+        """``time/...`` of an epoch with ``env_steps`` new steps; once an epoch, after counting."""
         now = time.perf_counter()
         speed = env_steps / (now - self._last_time)
         self._last_time = now
@@ -363,12 +358,7 @@ class Method(LightningModule):
         """
         optimizers = listed(self.make_optimizers())
         schedulers = listed(self.schedulers(optimizers))
-        for each in schedulers:
-            if not isinstance(each, LRScheduler) or isinstance(each, ReduceLROnPlateau):
-                raise UserError(
-                    f"schedulers(): {type(each).__name__}; give a list of schedulers that are "
-                    "stepped once an epoch"
-                )
+        check_schedulers(schedulers)
         return [Clock([torch.zeros(())], lr=0.0), *optimizers], schedulers
 
     def optimizers(self, use_pl_optimizer: bool = True) -> list[Any]:
@@ -379,9 +369,7 @@ class Method(LightningModule):
         return listed(super().optimizers(use_pl_optimizer))  # Lightning gives no list of one
 
     def on_train_start(self) -> None:
-        """A resumed run may be finished, or have a larger budget: its learning rates are those
-        of the share spent of it.
-        """
+        """A resumed run may be finished, or have a larger budget, which rates depend on."""
         self.trainer.should_stop |= self.finished()
         if self.current_epoch == 0:
             return
@@ -395,7 +383,10 @@ class Method(LightningModule):
 
     def backward(self, loss: Tensor, by_hand: Backward | None = None) -> None:
         """What ``manual_backward`` calls."""
-        (by_hand or loss.backward)()
+        if by_hand is None:
+            loss.backward()
+        else:
+            by_hand()
 
     def training_step(self, batch: Any, batch_idx: int) -> None:
         # A user's loss or network may draw.
@@ -414,9 +405,7 @@ class Method(LightningModule):
         self.eval_env_steps += env_steps
 
     def validation_step(self, evaluated: Mapping[str, list[Any]], batch_idx: int) -> None:
-        """Evaluation during training, ``{prefix: episodes}``; the mean return of ``monitor``
-        chooses the best checkpoint.
-        """
+        """Logs an evaluation, ``{prefix: episodes}``; ``monitor`` chooses the best checkpoint."""
         for episodes in distinct(evaluated):
             self.count_evaluation(sum(episode.env_steps for episode in episodes))
         scalars = {"time/eval_env_steps": float(self.eval_env_steps)}
@@ -429,9 +418,7 @@ class Method(LightningModule):
         self.validation_step(evaluated, batch_idx)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Refuses what this method cannot use, before any of it is used; UserError names the
-        first place that differs.
-        """
+        """UserError for what this method cannot use, before any of it is used."""
         restore_for_trainer(checkpoint, self)
 
 
@@ -445,9 +432,7 @@ def episode_scalars(prefix: str, episodes: Sequence[Episode]) -> dict[str, float
 def return_scalars(
     prefix: str, returns: Sequence[float], lengths: Sequence[int], cut: Sequence[bool] = ()
 ) -> dict[str, float]:
-    """``prefix/return_mean|std|min|max``, ``prefix/length_mean`` and, where it is known,
-    ``prefix/truncated_share``.
-    """
+    """``prefix/return_mean|std|min|max``, ``length_mean`` and, if known, ``truncated_share``."""
     values: dict[str, Any] = {
         "return_mean": np.mean(returns),
         "return_std": np.std(returns),

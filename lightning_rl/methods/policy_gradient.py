@@ -1,5 +1,4 @@
-"""Policy gradients: REINFORCE (Williams 1992) with baseline and entropy bonus, and advantage
-actor-critic (AAC).
+"""Policy gradients: REINFORCE (Williams 1992), baselines, entropy bonus, actor-critic (AAC).
 
 Play a batch of whole episodes with the current policy, take one optimizer step, throw the data
 away. The five implementations are presets of one method; the exact ones are those of a course
@@ -48,9 +47,7 @@ from lightning_rl.nets.policies import Policy
 from lightning_rl.rollouts.collected import CollectedRollouts, training_requests
 
 STALE_UPDATES = 3
-"""Age of stale roll-outs: two free-running workers with a batch each under way, and one that is
-fetched ahead.
-"""
+"""Age of stale roll-outs: two workers have a batch each under way, and one is fetched ahead."""
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
@@ -93,29 +90,24 @@ class PolicyGradientConfig(MethodConfig):
 
     @property
     def epoch_budget(self) -> int:
-        """One epoch is one batch of episodes, so the budget of episodes is a number of epochs;
-        the last may overshoot.
-        """
+        """One epoch is one batch of episodes; the last may overshoot the budget of episodes."""
         if self.max_episodes is None:
             return self.max_epochs
         return min(self.max_epochs, math.ceil(self.max_episodes / self.num_episodes_per_iter))
 
     def absent_networks(self) -> dict[str, str]:
+        if self.baseline == "critic":
+            return {}
         reason = f"baseline={self.baseline} has no critic; set baseline=critic or leave it out"
-        return {} if self.baseline == "critic" else {"critic": reason}
+        return {"critic": reason}
 
     def ignored_keys(self) -> dict[str, str]:
-        critic = (
-            "value_delta",
-            "num_critic_updates",
-            "gae_lambda",
-            "bootstrap_truncated",
-            "network",
-        )
-        reason = (
-            f"baseline={self.baseline} has no critic; set baseline=critic as well, or leave it out"
-        )
-        return {} if self.baseline == "critic" else dict.fromkeys(critic, reason)
+        if self.baseline == "critic":
+            return {}
+        reason = f"baseline={self.baseline} has no critic"
+        remedy = "set baseline=critic as well, or leave it out"
+        keys = ("value_delta", "num_critic_updates", "gae_lambda", "bootstrap_truncated", "network")
+        return dict.fromkeys(keys, f"{reason}; {remedy}")
 
 
 @dataclass
@@ -153,8 +145,7 @@ def step_batch(episodes: list[Episode], scalars: Mapping[str, float]) -> StepBat
 
 
 class OnPolicyRollouts(CollectedRollouts):
-    """Whole episodes by the current policy; or, with ``stale_rollouts``, by that of three updates
-    ago.
+    """Whole episodes by the current policy; with ``stale_rollouts``, of three updates ago.
 
     Stale roll-outs imitate asynchronous workers, whose timing no run could repeat. Here all batches
     but the first three have the same age, so that results do not depend on workers or on resuming.
@@ -165,19 +156,15 @@ class OnPolicyRollouts(CollectedRollouts):
         cfg = method.cfg
         self.num_episodes = cfg.num_episodes_per_iter
         self.recent_returns: deque[float] = deque(maxlen=cfg.running_mean_len)
-        self.past: deque[tuple[dict[str, Tensor], int]] = deque(
-            maxlen=STALE_UPDATES if cfg.stale_rollouts else 0
-        )
+        age = STALE_UPDATES if cfg.stale_rollouts else 0
+        self.past: deque[tuple[dict[str, Tensor], int]] = deque(maxlen=age)
 
     def requests(self, epoch: int) -> list[Request]:
-        return training_requests(
-            self.run_seed, epoch, [None] * self.num_episodes, self.noise_hold()
-        )
+        commands = [None] * self.num_episodes
+        return training_requests(self.run_seed, epoch, commands, self.noise_hold())
 
     def noise_hold(self) -> float:
-        """It falls linearly to 0 over the budget, so that training ends with independent noise,
-        as evaluation has it.
-        """
+        """Falls linearly to 0 over the budget: training ends with noise like evaluation's."""
         return super().noise_hold() * max(0.0, 1 - self.method.budget_share())
 
     def behaviour(self, version: int) -> tuple[dict[str, Tensor], int]:
@@ -190,22 +177,16 @@ class OnPolicyRollouts(CollectedRollouts):
         self.recent_returns.extend(episode.ret for episode in episodes)
 
     def make_batch(self, epoch: int, episodes: list[Episode], waited: float) -> StepBatch:
-        scalars = {
-            **episode_scalars("rollout", episodes),
-            "rollout/return_running_mean": float(np.mean(self.recent_returns)),
-            "rollout/policy_age": float(
-                np.mean([epoch - episode.policy_version for episode in episodes])
-            ),
-            "time/collection_wait": waited,
-        }
+        age = [epoch - episode.policy_version for episode in episodes]
+        scalars = episode_scalars("rollout", episodes)
+        scalars["rollout/return_running_mean"] = float(np.mean(self.recent_returns))
+        scalars["rollout/policy_age"] = float(np.mean(age))
+        scalars["time/collection_wait"] = waited
         return step_batch(episodes, scalars)
 
     def state_dict(self) -> dict[str, Any]:
-        return {
-            **super().state_dict(),
-            "recent_returns": list(self.recent_returns),
-            "past": list(self.past),
-        }
+        recent = list(self.recent_returns)
+        return {**super().state_dict(), "recent_returns": recent, "past": list(self.past)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         super().load_state_dict(state_dict)
@@ -217,17 +198,15 @@ class OnPolicyRollouts(CollectedRollouts):
 
 
 def relu_layers(sizes: Sequence[int]) -> nn.Sequential:
-    """Linear layers between ``sizes`` in torch's default initialisation, each followed by a
-    ReLU.
-    """
-    pairs = itertools.pairwise(sizes)
-    return nn.Sequential(*(module for a, b in pairs for module in (nn.Linear(a, b), nn.ReLU())))
+    """Linear layers between ``sizes``, in torch's initialisation, each followed by a ReLU."""
+    layers: list[nn.Module] = []
+    for below, above in itertools.pairwise(sizes):
+        layers += [nn.Linear(below, above), nn.ReLU()]
+    return nn.Sequential(*layers)
 
 
 class ValueNet(nn.Module):
-    """State values ``[...]`` of obs ``[..., O]``; the last layer's trailing 1 is squeezed, so
-    that it is never broadcast.
-    """
+    """State values ``[...]`` of obs ``[..., O]``, squeezed: a trailing 1 would be broadcast."""
 
     def __init__(self, body: nn.Module, features: int):
         super().__init__()
@@ -241,12 +220,13 @@ class ValueNet(nn.Module):
 def actor_critic(
     obs_size: int, hidden: Sequence[int], output_size: int, shared: bool
 ) -> tuple[nn.Sequential, ValueNet]:
-    """What a policy's distribution reads, and a critic: two networks, or two linear heads on one
-    (``shared``).
-    """
-    body = relu_layers([obs_size, *hidden])
+    """A policy's network and a critic; ``shared``: two linear heads on the same hidden layers."""
+    sizes = [obs_size, *hidden]
+    body = relu_layers(sizes)
     actor = nn.Sequential(body, nn.Linear(hidden[-1], output_size))
-    return actor, ValueNet(body if shared else relu_layers([obs_size, *hidden]), hidden[-1])
+    if not shared:
+        body = relu_layers(sizes)
+    return actor, ValueNet(body, hidden[-1])
 
 
 @register_method(
@@ -284,38 +264,31 @@ class PolicyGradient(Method):
             )
         net = self.network("policy", lambda: actor, takes=[spec.obs_size], gives=[output_size])
         self.policy = Policy(net, distribution, spec.action_size)
-        self.critic = (
-            self.network("critic", lambda: critic, takes=[spec.obs_size])
-            if cfg.baseline == "critic"
-            else None
-        )
+        self.critic: nn.Module | None = None
+        if cfg.baseline == "critic":
+            self.critic = self.network("critic", lambda: critic, takes=[spec.obs_size])
 
     def rollouts(self, num_workers: int = 0) -> OnPolicyRollouts:
         return OnPolicyRollouts(self, num_workers)
 
     def budget_share(self) -> float:
-        return (
-            0.0
-            if self.cfg.max_episodes is None
-            else min(1.0, int(self.episodes) / self.cfg.max_episodes)
-        )
+        if self.cfg.max_episodes is None:
+            return 0.0
+        return min(1.0, int(self.episodes) / self.cfg.max_episodes)
 
     def make_optimizers(self) -> list[torch.optim.Optimizer]:
         return [Adam(self.parameters(), self.cfg.learning_rate)]
 
     def finished(self) -> bool:
-        """Whether the mean of the newest returns is ``target_return``; a window that is not full
-        yet does not count.
-        """
-        if (target := self.cfg.target_return) is None:
+        """Whether the mean of the newest returns is ``target_return``, once there are enough."""
+        target = self.cfg.target_return
+        if target is None:
             return False
         recent: deque[float] = cast(Any, self.trainer).datamodule.recent_returns
         return len(recent) == recent.maxlen and float(np.mean(recent)) >= target
 
     def train_epoch(self, batch: StepBatch) -> None:
-        """One step on all losses together, then the critic's further steps, so that it follows
-        the policy more closely.
-        """
+        """One step on all losses together, then the critic's further steps."""
         losses, measured = self.losses(batch)
         self.descend(0, torch.stack(list(losses.values())).sum(), self.cfg.max_grad_norm)
         further = 0 if self.critic is None else self.cfg.num_critic_updates - 1
@@ -329,35 +302,35 @@ class PolicyGradient(Method):
         for name, scalar in learned.items():
             self.check_finite(name, scalar)
         speed = self.speed_scalars(len(batch.reward))
-        speed["time/episodes_per_second"] = (
-            speed["time/env_steps_per_second"] * len(batch.final_obs) / len(batch.reward)
-        )
+        episodes_per_step = len(batch.final_obs) / len(batch.reward)
+        speed["time/episodes_per_second"] = speed["time/env_steps_per_second"] * episodes_per_step
         self.log_scalars({**batch.scalars, **learned, **speed})
 
     def losses(self, batch: StepBatch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """The losses whose sum is descended, by name, and what is logged beside them."""
-        cfg, distribution = self.cfg, self.policy.distribution(batch.obs)
+        cfg = self.cfg
+        distribution = self.policy.distribution(batch.obs)
         returns, baseline = self.returns(batch)
-        advantage, entropy = returns - baseline.detach(), distribution.entropy()
+        advantage = returns - baseline.detach()
+        entropy = distribution.entropy()
         weight = normalised(advantage) if cfg.normalise_weights else advantage
-        losses = {"train/policy_loss": reinforce_loss(distribution.log_prob(batch.action), weight)}
+        log_prob = distribution.log_prob(batch.action)
+        losses = {"train/policy_loss": reinforce_loss(log_prob, weight)}
         if cfg.entropy_coef > 0:
             losses["train/entropy_loss"] = entropy_loss(entropy, self.max_entropy, cfg.entropy_coef)
         if self.critic is not None:
             losses["train/value_loss"] = value_loss(baseline, returns, cfg.value_delta)
         measured = {"train/entropy": entropy.mean()}
         if cfg.baseline != "none":
-            measured |= {
-                "train/baseline": baseline.mean(),
-                "train/advantage_mean": advantage.mean(),
-            }
+            measured["train/baseline"] = baseline.mean()
+            measured["train/advantage_mean"] = advantage.mean()
         return losses, measured
 
     def returns(self, batch: StepBatch) -> tuple[Tensor, Tensor]:
-        """What followed each step, and what is subtracted from it, both ``[B]``; a gradient flows
-        into a critic's values.
+        """What followed each step, and what is subtracted from it, both ``[B]``.
 
-        Nothing is expected after the last step of an episode unless it is bootstrapped.
+        A gradient flows into a critic's values. Nothing is expected after the last step of an
+        episode unless it is bootstrapped.
         """
         cfg = self.cfg
         if self.critic is None:
@@ -368,6 +341,5 @@ class PolicyGradient(Method):
             following = next_values(value, self.critic(batch.final_obs), batch.last)
             discount = torch.full_like(batch.reward, cfg.gamma)
             discount[batch.last] *= batch.truncated & cfg.bootstrap_truncated
-            return lambda_returns(
-                batch.reward, discount, following, batch.last, cfg.gae_lambda
-            ), value
+            returns = lambda_returns(batch.reward, discount, following, batch.last, cfg.gae_lambda)
+        return returns, value

@@ -56,10 +56,7 @@ class Policy(Actor):
         self, obs: Tensor, command: Tensor, action: Tensor, weight: Tensor | None = None
     ) -> tuple[Tensor, Backward | None]:
         """Mean of ``-weight * executed_log_prob`` over a batch ``[B]``, and its ``Backward``."""
-        if weight is None:
-            weight = torch.full_like(obs[:, 0], 1 / len(obs))
-        else:
-            weight = weight / len(obs)
+        weight = torch.full_like(obs[:, 0], 1 / len(obs)) if weight is None else weight / len(obs)
         found = by_hand(self.net, obs, command)
         if found is None:
             return -(weight @ self.executed_log_prob(obs, command, action)), None

@@ -18,7 +18,6 @@ from lightning_rl.core.limits import shown
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.core.types import Episode, Request
 from lightning_rl.rollouts.data_module import Rollouts
-from lightning_rl.rollouts.player import Collector
 
 if TYPE_CHECKING:
     from lightning_rl.methods.base import Method
@@ -40,6 +39,7 @@ class CollectedRollouts(Rollouts):
     def __init__(self, method: Method, num_workers: int, overlap: bool = False):
         super().__init__(method, method.collector(num_workers))
         self.collector = method.collector(num_workers)
+        self.collectors.append(self.collector)
         self.run_seed, self.overlap = method.seed, overlap
         self.epoch = 0
         self._under_way: list[Request] = []
@@ -109,9 +109,6 @@ class CollectedRollouts(Rollouts):
                 raise ValueError(f"commands: {shown(command)}, expected {size} numbers")
         self._under_way = training_requests(self.run_seed, epoch, commands, self.noise_hold())
         self.collector.start(self._under_way, state_dict["behaviour"], max(epoch - 1, 0))
-
-    def collectors(self) -> list[Collector]:
-        return [self.collector, *super().collectors()]
 
 
 def warm_up_requests(run_seed: int, count: int) -> list[Request]:

@@ -55,6 +55,7 @@ class Rollouts(LightningDataModule):
     def __init__(self, method: Method, evaluator: Collector | None = None):
         super().__init__()
         self.method, self.evaluator = method, evaluator
+        self.collectors = [] if evaluator is None else [evaluator]  # whose workers ``close`` stops
 
     def next_batch(self) -> Any:
         """The training batch of the next epoch."""
@@ -78,19 +79,15 @@ class Rollouts(LightningDataModule):
         series["eval"] = (first, "sampled")
         if policy.noise_size:
             series["eval_greedy"] = (first, "greedy")
-        for prefix, command in method.probe_commands().items():
-            series[prefix] = (command, "sampled")
+        for prefix, probe in method.probe_commands().items():
+            series[prefix] = (probe, "sampled")
         requests: list[Request] = []
         for command, mode in series.values():
             requests += evaluation_requests(seed, "evaluation", epoch, count, command, mode)
         episodes = self.evaluator.collect(requests, policy.state_dict(), version=epoch + 1)
         played = {prefix: episodes[i * count : (i + 1) * count] for i, prefix in enumerate(series)}
-        greedy = played.get("eval_greedy", played["eval"])
-        return {"eval": played["eval"], "eval_greedy": greedy, **played}
-
-    def collectors(self) -> list[Collector]:
-        """All collectors, whose workers ``teardown`` stops."""
-        return [] if self.evaluator is None else [self.evaluator]
+        played.setdefault("eval_greedy", played["eval"])
+        return played
 
     def train_dataloader(self) -> OneBatch:
         return OneBatch(self.next_batch, self.trainer)
@@ -118,7 +115,7 @@ class Rollouts(LightningDataModule):
         self.teardown("fit")
 
     def teardown(self, stage: str) -> None:
-        for collector in self.collectors():
+        for collector in self.collectors:
             collector.close()
 
 

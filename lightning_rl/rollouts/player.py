@@ -99,18 +99,17 @@ class _Chunk:
     """
 
     def __init__(self, spec: EnvSpec, requests: Sequence[Request], envs: Sequence[Env]):
-        self.requests, self.envs, self.continuous = requests, envs, spec.continuous
+        self.requests, self.envs = requests, envs
         n, room = len(requests), min(spec.horizon, _LOG_STEPS)
         self.obs = np.empty((n, room + 1, spec.obs_size), dtype=np.float32)
         self.action: Array = np.empty((n, room), dtype=np.int64)
         if spec.continuous:
             self.action = np.empty((n, room, spec.action_size), dtype=np.float32)
         self.reward = np.empty((n, room), dtype=np.float32)
-        self.command: FloatArray | None = None
-        first = [request.command for request in requests if request.command is not None]
-        if first:
-            self.command = np.empty((n, room + 1, len(first[0])), dtype=np.float32)
-            self.command[:, 0] = first
+        command_size = len(requests[0].command or ())
+        self.has_command = command_size > 0
+        self.command = np.empty((n, room + 1, command_size), dtype=np.float32)
+        self.command[:, 0] = [request.command or () for request in requests]
         self.terminated = np.zeros(n, dtype=bool)
         self.truncated = np.zeros(n, dtype=bool)
         self.length = np.zeros(n, dtype=np.int64)
@@ -123,8 +122,7 @@ class _Chunk:
         self.obs = doubled(self.obs, 1)
         self.action = doubled(self.action, 1)
         self.reward = doubled(self.reward, 1)
-        if self.command is not None:
-            self.command = doubled(self.command, 1)
+        self.command = doubled(self.command, 1)
 
     def reset(self) -> None:
         """Begins all episodes."""
@@ -137,8 +135,7 @@ class _Chunk:
     def step(self, step: int, rows: Array, actions: Array) -> None:
         """Takes the actions of time ``step`` in the episodes ``rows``."""
         self.action[rows, step] = actions
-        listed = actions if self.continuous else actions.tolist()
-        row = 0
+        listed = actions.tolist() if actions.ndim == 1 else actions
         try:
             for row, action in zip(rows.tolist(), listed, strict=True):
                 obs, reward, terminated, truncated, info = self.envs[row].step(action)
@@ -165,7 +162,7 @@ class _Chunk:
                 reward=self.reward[row, :end].copy(),
                 terminated=bool(self.terminated[row]),
                 truncated=bool(self.truncated[row]),
-                command=None if self.command is None else self.command[row, :end].copy(),
+                command=self.command[row, :end].copy() if self.has_command else None,
                 request=request,
                 policy_version=version,
                 env_steps=self.env_steps[row],
@@ -193,11 +190,11 @@ class Player(Dataset["list[Episode] | RolloutError"]):
         self,
         spec: EnvSpec,
         policy: Actor,
-        version: Tensor | None = None,
+        version: Tensor | int = 0,
         next_command: CommandRule | None = None,
     ):
         self.spec, self.policy, self.next_command = spec, policy, next_command
-        self.version = torch.zeros((), dtype=torch.int64) if version is None else version
+        self.version = version
         self._envs: list[Env] = []
 
     def __getstate__(self) -> dict[str, object]:
@@ -243,18 +240,18 @@ class Player(Dataset["list[Episode] | RolloutError"]):
         while rows.size:
             chunk.make_room(step)
             obs = torch.from_numpy(chunk.obs[rows, step])
-            command: FloatArray | None = None
-            inputs: list[Any] = [obs, None, torch.from_numpy(noise.at(step, rows))]
-            if chunk.command is not None:
-                command = chunk.command[rows, step]
-                inputs[1] = torch.from_numpy(command)
+            command: Tensor | None = None
+            if chunk.has_command:
+                command = torch.from_numpy(chunk.command[rows, step])
+            inputs: list[Any] = [obs, command, torch.from_numpy(noise.at(step, rows))]
             if guidance is not None:
                 inputs.append(guidance[rows])
             chunk.step(step, rows, actor.act(*inputs).numpy())
-            if chunk.command is not None:
+            if command is not None:
+                after = command.numpy()
                 if self.next_command is not None:
-                    command = self.next_command(command, chunk.reward[rows, step])
-                chunk.command[rows, step + 1] = command
+                    after = self.next_command(after, chunk.reward[rows, step])
+                chunk.command[rows, step + 1] = after
             step += 1
             chunk.length[rows] = step
             rows = rows[~(chunk.terminated[rows] | chunk.truncated[rows])]
@@ -326,8 +323,6 @@ class Collector:
 
     def start(self, requests: Sequence[Request], policy: dict[str, Tensor], version: int) -> None:
         """Begins to play ``requests`` under the state dict ``policy``, stamped ``version``."""
-        if self.busy:
-            raise RuntimeError("a collection is already under way; call finish() or close() first")
         self.behaviour.load_state_dict(policy)
         self.version.fill_(version)
         size = self.chunk_size

@@ -414,7 +414,7 @@ def _collecting(data: Rollouts) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        if (death := worker_died(error, data.collectors())) is not None:
+        if (death := worker_died(error, data.collectors)) is not None:
             raise death from error
         raise
     finally:

@@ -204,10 +204,6 @@ def test_next_values_by_hand():
     last = torch.tensor([False, True, False, False, True])
     assert next_values(value, final, last).tolist() == [2.0, 20.0, 4.0, 5.0, 50.0]
     assert value.tolist() == [1.0, 2.0, 3.0, 4.0, 5.0]
-    with pytest.raises(
-        ValueError, match=r"final_value must have shape \[2\], one per episode, got \(2, 1\)"
-    ):
-        next_values(value, final[:, None], last)
 
 
 def test_one_hot_scores_stay_finite():

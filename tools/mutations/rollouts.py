@@ -13,7 +13,7 @@ MUTATIONS = [
         ("torch.from_numpy(chunk.obs[rows, step])", "torch.from_numpy(chunk.obs[rows, max(step - 1, 0)])"),
         ("self.terminated[row] = terminated", "self.terminated[row] = truncated"),
         ('self.env_steps[row] += info.get(STEPS, 1)', "self.env_steps[row] += 1"),
-        ("command = self.next_command(command, chunk.reward[rows, step])", "pass"),
+        ("after = self.next_command(after, chunk.reward[rows, step])", "pass"),
         ("rows = rows[~(chunk.terminated[rows] | chunk.truncated[rows])]", "rows = rows[~chunk.terminated[rows]]"),
         ("request.seed % 2**31", "row"),
         ("policy_version=version", "policy_version=0"),

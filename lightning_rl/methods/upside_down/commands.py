@@ -38,8 +38,9 @@ class Command(Part):
         raise NotImplementedError
 
     def fulfilled_within(self, episodes: FlatEpisodes, step: Tensor, length: Tensor) -> Tensor:
-        """What was obtained within ``length`` steps from each ``step``, both ``[...]``: ``[...,
-        C]``. Only ``segments: any`` asks for it.
+        """What was obtained within ``length`` steps from each ``step``, ``[..., C]``.
+
+        step and length ``[...]``. Only ``segments: any`` asks for it.
         """
         raise NotImplementedError
 
@@ -100,8 +101,9 @@ class ReturnHorizon(Command):
         return torch.stack([obtained, length.to(obtained.dtype)], dim=-1)
 
     def after(self, command: FloatArray, reward: FloatArray) -> FloatArray:
-        """``return <- min(return - reward, max_return)``, ``horizon <- max(horizon - 1, 1)`` (UDRL
-        paper, Algorithm 2).
+        """``return <- min(return - reward, max_return)``, ``horizon <- max(horizon - 1, 1)``.
+
+        From the UDRL paper, Algorithm 2.
         """
         left = what_is_left(command[:, :1], reward, 1.0, self.max_return)
         return np.concatenate([left, np.maximum(command[:, 1:] - 1, 1)], axis=-1)

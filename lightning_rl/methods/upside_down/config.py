@@ -1,6 +1,4 @@
-"""The config of upside-down RL: the keys of the method itself and those of its parts, and what does
-not go together.
-"""
+"""The config of upside-down RL: keys of the method and of its parts; what does not go together."""
 
 from __future__ import annotations
 
@@ -38,9 +36,7 @@ _LONG_EPISODE = 10_000
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
 class UpsideDownConfig(MethodConfig):
-    """Keys of ``configs/upside_down.yaml``, where each is explained; ``CONFIG`` has those of the
-    parts as well.
-    """
+    """The method's keys, explained in ``configs/upside_down.yaml``; ``CONFIG`` adds the parts'."""
 
     learning_starts: Episodes
     num_episodes_per_iter: Episodes | None
@@ -85,9 +81,7 @@ class UpsideDownConfig(MethodConfig):
 
     @classmethod
     def for_values(cls, layers: Iterable[tuple[str, Mapping[str, Any]]]) -> type[UpsideDownConfig]:
-        """The class with the keys of the chosen parts of a user's as well; UserError for a part
-        that nobody has registered.
-        """
+        """The class with the keys of the user's parts as well; UserError for an unknown part."""
         return with_own_parts(cls, KINDS, layers)
 
     @property
@@ -98,9 +92,7 @@ class UpsideDownConfig(MethodConfig):
 
     @property
     def targets_episode_returns(self) -> bool:
-        """Whether targets are undiscounted returns of whole episodes, bounded by ``max_return``;
-        returns-to-go may be higher.
-        """
+        """Whether targets are undiscounted returns of whole episodes, at most ``max_return``."""
         of_episodes = self.target_labels in ("best", "episode")
         return of_episodes and COMMANDS.make(self).is_episode_return
 
@@ -111,12 +103,15 @@ class UpsideDownConfig(MethodConfig):
 
     def stored_steps(self, spec: EnvSpec) -> dict[str, int]:
         longest = min(spec.horizon, _LONG_EPISODE)
-        best, newest = {"replay_size": self.replay_size * longest}, dict[str, int]()
-        if self.window_steps is not None:
-            newest = {"window_steps": self.window_steps}
-        elif self.recent_episodes is not None:
-            newest = {"recent_episodes": self.recent_episodes * longest}
-        return {"best": best, "newest": newest, "both": best | newest}[self.buffer]
+        steps = {}
+        if self.buffer != "newest":
+            steps["replay_size"] = self.replay_size * longest
+        if self.buffer != "best":
+            if self.window_steps is not None:
+                steps["window_steps"] = self.window_steps
+            elif self.recent_episodes is not None:
+                steps["recent_episodes"] = self.recent_episodes * longest
+        return steps
 
     @model_validator(mode="after")
     def _check_data(self) -> Self:
@@ -142,7 +137,8 @@ class UpsideDownConfig(MethodConfig):
     def _check_commands(self) -> Self:
         for kind in KINDS:
             kind.make(self).check(self)
-        decreases, best = self.command_rule == "decrease", self.target_labels == "best"
+        decreases = self.command_rule == "decrease"
+        best = self.target_labels == "best"
         if decreases and self.target_labels not in ("best", "episode"):
             raise ValueError(
                 "command_rule decrease begins with what an episode is to collect; set "
@@ -177,8 +173,7 @@ class UpsideDownConfig(MethodConfig):
         if self.target_episodes is not None and self.buffer != "newest":
             raise ValueError(
                 f"target_episodes {self.target_episodes} counts the newest, which buffer "
-                f"{self.buffer} does not "
-                "keep apart; set buffer=newest, or target_episodes=null"
+                f"{self.buffer} does not keep apart; set buffer=newest, or target_episodes=null"
             )
         return self
 

@@ -1,13 +1,9 @@
-"""Everything about critics: how one is fitted, and the parts that read what it says.
-
-UDRL, and every other mix of parts that has no critic, is read without this file.
-"""
+"""How a critic is fitted, and the parts that read what it says; UDRL is read without this file."""
 
 from __future__ import annotations
 
 import dataclasses
-import functools
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor, nn
@@ -79,14 +75,16 @@ class Critic(Part):
 
     def output_size(self, spec: EnvSpec) -> int:
         """How many numbers the network gives."""
-        return 1 + self.has_q * feature_size(spec.action_size, spec.continuous)
+        if not self.has_q:
+            return 1
+        return 1 + feature_size(spec.action_size, spec.continuous)
 
     def fit(self, method: UpsideDown, episodes: FlatEpisodes, index: Tensor) -> float:
         """Fits the critic to lambda-returns that stay fixed meanwhile; the mean loss.
 
         index ``[U, B]``: the steps that each update sees.
         """
-        net = cast(nn.Module, method.critic)
+        net = self._net(method)
         with evaluating(net):
             judged = self._judged(episodes, net(episodes.obs) * self.value_scale)
         target = judged.lambda_return(self.value_lambda) / self.value_scale
@@ -94,20 +92,26 @@ class Critic(Part):
         examples = [episodes.obs[episodes.row[index]], target[index]]
         if self.has_q:
             examples.append(method.executed(episodes.action[index]))
-        update = functools.partial(self.update, method)
+
+        def update(*example: Tensor) -> Tensor:
+            return self.update(method, *example)
+
         return method.fit("train/value_loss", update, zip(*examples, strict=True))
 
     def update(
         self, method: UpsideDown, obs: Tensor, target: Tensor, action: Tensor | None = None
     ) -> Tensor:
         """One Adam step of the critic alone; the loss, detached."""
-        net, error = method.critic, functools.partial(value_error, target=target, action=action)
-        loss, backward = loss_of(cast(nn.Module, net), obs, error)
+
+        def error(output: Tensor) -> tuple[Tensor, Tensor]:
+            return value_error(output, target, action)
+
+        loss, backward = loss_of(self._net(method), obs, error)
         return method.descend(1, loss, self.critic_max_grad_norm, backward)
 
     def judge(self, method: UpsideDown, episodes: FlatEpisodes) -> JudgedEpisodes:
         """The episodes with what the critic says of them."""
-        net = cast(nn.Module, method.critic)
+        net = self._net(method)
         with evaluating(net):
             output = net(episodes.obs) * self.value_scale
         judged = self._judged(episodes, output)
@@ -120,6 +124,10 @@ class Critic(Part):
         """How much of the returns that were obtained the values explain."""
         value = judged.value[judged.row]
         return float(explained_variance(value, judged.lambda_return(1.0)))
+
+    def _net(self, method: UpsideDown) -> nn.Module:
+        assert method.critic is not None
+        return method.critic
 
     def _judged(self, episodes: FlatEpisodes, output: Tensor) -> JudgedEpisodes:
         ended = episodes.terminated if self.bootstrap_truncated else episodes.last

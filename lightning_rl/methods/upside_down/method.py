@@ -16,7 +16,6 @@ Where we differ from the papers and the earlier code is in ``docs/upside_down.md
 from __future__ import annotations
 
 import copy
-import functools
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -52,12 +51,11 @@ from lightning_rl.rollouts.player import CommandRule
 
 
 class UpsideDown(Method):
-    """A policy that is asked for a return or an advantage, and its supervised training. See
-    ``Method`` for arguments and errors.
+    """A policy that is asked for a return or an advantage, and its supervised training.
 
-    Own networks: ``policy`` takes obs ``[..., O]`` and command ``[..., C]``, gives logits ``[...,
-    A]`` or mean and log deviation ``[..., 2A]``; ``critic`` takes obs, gives ``[..., 1]``, of
-    ``fitted_advantage`` ``feature_size`` more.
+    Arguments and errors are those of ``Method``. Own networks: ``policy`` takes obs ``[..., O]``
+    and command ``[..., C]``, gives logits ``[..., A]`` or mean and log deviation ``[..., 2A]``;
+    ``critic`` takes obs, gives ``[..., 1]``, of ``fitted_advantage`` ``feature_size`` more.
 
     Example:
         >>> method = RCPA("LunarLander-v3", seed=0, hidden=[64, 64])
@@ -109,7 +107,8 @@ class UpsideDown(Method):
 
     def _policy_network(self, outputs: int) -> nn.Module:
         """How the command enters: the ``network`` of the config, or the user's own."""
-        cfg, obs_size, command_size = self.cfg, self.spec.obs_size, len(self.command_names)
+        cfg = self.cfg
+        obs_size, command_size = self.spec.obs_size, len(self.command_names)
 
         def build() -> nn.Module:
             if cfg.network == "gated":
@@ -121,9 +120,11 @@ class UpsideDown(Method):
 
     def _critic_network(self) -> nn.Module:
         self.critic_fit = Critic.of(self.cfg)
-        obs_size, hidden = self.spec.obs_size, self.cfg.critic_hidden or []
-        outputs = self.critic_fit.output_size(self.spec)
-        build = functools.partial(relu_mlp, obs_size, hidden, outputs)
+        obs_size, outputs = self.spec.obs_size, self.critic_fit.output_size(self.spec)
+
+        def build() -> nn.Module:
+            return relu_mlp(obs_size, self.cfg.critic_hidden or [], outputs)
+
         return self.network("critic", build, takes=[obs_size], gives=[outputs])
 
     def rollouts(self, num_workers: int = 0) -> UpsideDownRollouts:
@@ -141,9 +142,7 @@ class UpsideDown(Method):
     # An epoch
 
     def train_epoch(self, batch: UpsideDownEpoch) -> None:
-        """Fit the critic, if a part needs one; see what commands were fulfilled, and how much each
-        step counts; fit the policy; set the target.
-        """
+        """Fits the critic, if a part needs one, and the policy; sets the target."""
         episodes, index = batch.episodes, batch.index["policy"]
         scalars = dict(batch.scalars)
         note_changes(self)  # what a user has added to a network needs autograd
@@ -176,8 +175,9 @@ class UpsideDown(Method):
         self.log_scalars(scalars | self.speed_scalars(batch.env_steps))
 
     def scale_commands(self, fulfilled: Tensor) -> Tensor:
-        """With ``standardise``, makes the networks see commands ``[M, C]`` in standard deviations
-        from their mean: the networks scale them, or they are given so.
+        """With ``standardise``, networks see commands ``[M, C]`` in standard deviations.
+
+        Commands ``in_deviations`` are given so; others the networks scale from now on.
         """
         cfg = self.cfg
         if cfg.commands_in_deviations:
@@ -192,8 +192,9 @@ class UpsideDown(Method):
     def fit_policy(
         self, episodes: FlatEpisodes, index: Tensor, command: Tensor, weight: Tensor | None
     ) -> float:
-        """The mean loss of updates on the steps ``[U, B]``, with their commands ``[U, B, C]`` and
-        the weights ``[M]`` of all steps.
+        """The mean loss of updates on the steps ``[U, B]`` with commands ``[U, B, C]``.
+
+        weight ``[M]``: of all steps.
         """
         self.policy.fit_usual(command)
         self.calibration.clear()  # it is of the policy before these updates
@@ -205,28 +206,27 @@ class UpsideDown(Method):
     def update(
         self, obs: Tensor, command: Tensor, action: Tensor, weight: Tensor | None = None
     ) -> Tensor:
-        """One Adam step on the (weighted) negative log-likelihood of the actions really taken;
-        the loss, detached.
-        """
+        """One Adam step on the weighted negative log-likelihood of the actions taken; the loss."""
         loss, backward = self.learner.negative_log_likelihood(obs, command, action, weight)
         loss = self.descend(0, loss, self.cfg.max_grad_norm, backward)
         self.average.update()
         return loss
 
     def set_target(self, label: Tensor, batch: UpsideDownEpoch) -> None:
-        """Sets the target of the next commands from the labels ``[M]`` that ``target_labels``
-        names; the returns of the best episodes have set it already.
+        """Sets the target of the next commands from those labels that ``target_labels`` names.
+
+        label ``[M]``: of all steps. With ``best`` it was set as the episodes were stored.
         """
-        labels, cfg, index = label, self.cfg, batch.index["policy"]
-        if cfg.target_labels == "step":
-            labels = label[index.flatten()]
+        cfg, index = self.cfg, batch.index["policy"]
+        if cfg.target_labels == "buffer":
+            self.target.fit(label)
+        elif cfg.target_labels == "step":
+            self.target.fit(label[index.flatten()])
         elif cfg.target_labels == "minibatch":
-            labels = label[index]
+            self.target.fit(label[index])
         elif cfg.target_labels == "episode":
             newest = cfg.target_episodes or len(batch.episodes.first)
-            labels = label[batch.episodes.first[-newest:]]
-        if cfg.target_labels != "best":
-            self.target.fit(labels)
+            self.target.fit(label[batch.episodes.first[-newest:]])
         if isinstance(self.policy, NoisyCommandPolicy):
             self.policy.command_noise.copy_(self.target.step_noise())
 
@@ -243,19 +243,17 @@ class UpsideDown(Method):
         saturation = self.policy.net.saturation(command[-1])
         if saturation is not None:
             scalars["train/gate_saturation"] = saturation
-        if batch.held_out is not None:
-            held = batch.held_out
-            asked = self.command.fulfilled(held)
-            log_prob = self.learner.executed_log_prob(held.obs[held.row], asked, held.action)
+        held_out = batch.held_out
+        if held_out is not None:
+            obs, fulfilled = held_out.obs[held_out.row], self.command.fulfilled(held_out)
+            log_prob = self.learner.executed_log_prob(obs, fulfilled, held_out.action)
             scalars["held_out/policy_loss"] = -float(log_prob.mean())
         return scalars
 
     # What is asked of the policy
 
     def first_command(self) -> tuple[float, ...]:
-        """The mean of the target; of UDRL that is the lower end of the exploratory range, as the
-        paper has it.
-        """
+        """The mean of the target; for UDRL the lower end of its range, as the paper has it."""
         return self.target.command()
 
     def command_rule(self) -> CommandRule | None:
@@ -291,9 +289,7 @@ class UpsideDown(Method):
         )
 
     def adopt(self, weights: Mapping[str, Tensor]) -> None:
-        """Takes over parameters, the usual command and scales that were fitted; what the config or
-        the target says stays.
-        """
+        """Takes over parameters, the usual command and scales that were fitted, and no more."""
         cfg, kept = self.cfg, ["guidance", "command_noise"]
         scales_are_fitted = cfg.condition and cfg.standardise and not cfg.commands_in_deviations
         if not scales_are_fitted:
@@ -310,18 +306,14 @@ class UpsideDown(Method):
 
 @register_method("UDRL")
 class UDRL(UpsideDown):
-    """Upside-Down RL: asked for a return within a number of steps, taught by the best episodes.
-    See ``UpsideDown``.
-    """
+    """Upside-Down RL: asked for a return within a number of steps, taught by the best episodes."""
 
 
 @register_method("RCP-R")
 class RCPR(UpsideDown):
-    """Reward-Conditioned Policies on returns; steps count by advantage (preset returns:
-    return-to-go). See ``UpsideDown``.
-    """
+    """Reward-Conditioned Policies on returns; steps count by advantage, or by return-to-go."""
 
 
 @register_method("RCP-A")
 class RCPA(UpsideDown):
-    """Reward-Conditioned Policies on advantages over a learned value. See ``UpsideDown``."""
+    """Reward-Conditioned Policies on advantages over a learned value."""

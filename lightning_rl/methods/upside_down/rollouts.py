@@ -26,11 +26,11 @@ _MAX_CATCH_UP = 4.0  # a single epoch trains at most for this many times steps_p
 
 @dataclass
 class UpsideDownEpoch:
-    """What one epoch trains on: all stored episodes, and which of their steps each update of each
-    network sees, ``[U, B]``.
+    """What one epoch trains on: all stored episodes, and which of their steps updates see.
 
-    segment ``[U, B]``: of ``segments: any``, how many steps the command of a step of the policy's
-    updates is about; None: all that are left of the episode.
+    index: by network, the steps ``[U, B]`` of its updates. segment ``[U, B]``: with ``segments:
+    any``, how many steps the command of each step of the policy's updates is about; None: all that
+    are left of the episode.
     """
 
     episodes: FlatEpisodes
@@ -44,8 +44,7 @@ class UpsideDownEpoch:
 
 
 class UpsideDownRollouts(CollectedRollouts):
-    """Plays commands of the target, keeps the best or the newest episodes, and says which steps the
-    updates see.
+    """Plays commands of the target, keeps episodes, and draws the steps that the updates see.
 
     Epoch 0 plays uniformly random actions. Where ``steps_per_iter`` is set, later epochs play as
     many whole episodes as make about that many steps, and the numbers of updates follow the steps
@@ -100,9 +99,7 @@ class UpsideDownRollouts(CollectedRollouts):
     def minibatches(
         self, epoch: int, env_steps: int, stored: FlatEpisodes
     ) -> tuple[dict[str, Tensor], Tensor | None]:
-        """Which steps each update of each network sees, and the lengths of the segments that the
-        policy's commands are about.
-        """
+        """``index`` and ``segment`` of ``UpsideDownEpoch``."""
         cfg, rng = self.cfg, generator(self.run_seed, "minibatch", epoch)
         share = 1.0
         if cfg.steps_per_iter is not None:
@@ -128,7 +125,8 @@ class UpsideDownRollouts(CollectedRollouts):
             "buffer/return_min": float(returns.min()),
             "buffer/return_max": float(returns.max()),
         }
-        commands = [e.request.command for e in episodes if e.request.command is not None]
+        requests = [episode.request for episode in episodes]
+        commands = [each.command for each in requests if each.command is not None]
         if commands:
             means = np.mean(commands, axis=0).tolist()
             for name, mean in zip(self.command_names, means, strict=True):

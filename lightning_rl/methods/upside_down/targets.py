@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from lightning_rl.methods.upside_down.config import UpsideDownConfig
 
 PROBES = {"eval_low": 0.1, "eval_high": 0.9}
-"""Further evaluations, which ask for these quantiles of the labels, of UDRL of the returns that it
-keeps.
-"""
+"""Further evaluations, which ask for these quantiles of the labels; UDRL's are of kept returns."""
 
 
 class Target(Part):
@@ -46,19 +44,20 @@ register_target = TARGETS.register
 
 @register_target("range")
 class Range(Target):
-    """Uniform from the mean of the labels to their mean + sd, both at most ``max_return`` (UDRL
-    paper, section 2.2.4).
+    """Uniform from the mean of the labels to their mean + sd (UDRL paper, section 2.2.4).
 
-    The paper has no such limit; a return that the environment cannot give asks the network to
-    extrapolate.
+    Both are at most ``max_return``, which the paper has not: a return that the environment cannot
+    give asks the network to extrapolate.
     """
 
     max_return: float | None
 
     def fit(self, label: Tensor) -> tuple[Tensor, Tensor]:
-        mean, highest = label.mean(), label.mean() + label.std(correction=0)
+        mean = label.mean()
+        highest = mean + label.std(correction=0)
         if self.max_return is not None:
-            mean, highest = mean.clamp(max=self.max_return), highest.clamp(max=self.max_return)
+            mean = mean.clamp(max=self.max_return)
+            highest = highest.clamp(max=self.max_return)
         return mean, highest - mean
 
     def draw_noise(self, rng: np.random.Generator, count: int) -> Tensor:
@@ -145,9 +144,7 @@ class NextCommands(nn.Module):
         self.probes.copy_(quantiles(label, list(PROBES.values())))
 
     def update_from_buffer(self, buffer: EpisodeBuffer) -> None:
-        """Sets the numbers after the first; with ``target_labels: best`` also the target, from the
-        returns of the best episodes.
-        """
+        """Sets the numbers after the first; with ``target_labels: best`` also the target."""
         self.horizon.copy_(torch.tensor(self.kind.following_numbers(buffer)))
         if self.cfg.target_labels == "best":
             returns, _ = buffer.highest(self.cfg.last_few)

@@ -32,8 +32,9 @@ class AllAlike(Weighting):
 
 
 class ExponentialWeighting(Weighting):
-    """``min(exp(z / temperature), max_weight)``, z being a label, standardised over all steps (RCP
-    paper, section 3; AWR, Peng et al. 2019). A subclass defines the label.
+    """``min(exp(z / temperature), max_weight)``, z being a label, standardised over all steps.
+
+    From the RCP paper, section 3, and AWR, Peng et al. 2019. A subclass defines the label.
     """
 
     temperature: PositiveFloat
