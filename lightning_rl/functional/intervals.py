@@ -148,14 +148,6 @@ def mean_of_intervals(intervals: list[Interval]) -> Interval:
     return mean, mean - below, mean + above
 
 
-def above(scores: npt.ArrayLike, thresholds: npt.ArrayLike) -> Floats:
-    """``[n, K]``: 1 where score n is above threshold k.
-
-    Its mean over runs is the performance profile (arXiv 2108.13264).
-    """
-    return np.asarray(np.asarray(scores)[:, None] > np.asarray(thresholds), dtype=np.float64)
-
-
 def _squared_error(values: Floats) -> Floats:
     """Square of the standard error of the mean over runs; nan of a single run."""
     if len(values) < 2:

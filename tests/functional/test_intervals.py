@@ -5,7 +5,6 @@ import pytest
 from helpers import ROOT
 
 from lightning_rl.functional.intervals import (
-    above,
     difference_chance,
     difference_interval,
     discoveries,
@@ -112,10 +111,6 @@ def test_a_mean_of_intervals_adds_distances_as_squares():
         [tuple(map(np.asarray, ends)) for ends in ((1.0, -2.0, 13.0), (3.0, -1.0, 8.0))]
     )
     assert found == (2, 2 - 5 / 2, 2 + 13 / 2)
-
-
-def test_profile_by_hand():
-    assert above([1.0, 3.0], [0.0, 1.0, 2.0]).tolist() == [[1, 0, 0], [1, 1, 1]]
 
 
 _DRAWS = {  # (draw, true mean)

@@ -147,7 +147,6 @@ MUTATIONS = [
     *area(
         "functional/intervals.py", "functional/test_intervals.py",
         ("x.mean() - y.mean()", "y.mean() - x.mean()"),
-        ("[:, None] > np.asarray(thresholds)", "[:, None] >= np.asarray(thresholds)"),
         ("freedom, (1 + confidence) / 2", "freedom, confidence"),
         ("won + 1, np.maximum(n - won, 1)", "won, np.maximum(n - won, 1)"),
         ("np.square(end - value).sum()) / count", "np.square(end - value).sum())"),

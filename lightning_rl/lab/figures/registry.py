@@ -163,13 +163,6 @@ FIGURES: dict[str, Tool] = {
         ),
         LOW,
     ),
-    "profile": _figure(
-        "scores:draw_profile",
-        "performance profile: share of runs above every score",
-        *BASICS,
-        *BINNED,
-        SCORE,
-    ),
     "scores": _figure(
         "scores:show_scores",
         "final, best, area under curve and steps to a threshold, with intervals",

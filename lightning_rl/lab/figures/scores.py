@@ -1,8 +1,5 @@
 """One number per run, four ways: final, best, area under the curve, steps to a threshold; a table
 of them.
-
-Beside that table, the performance profile (Agarwal et al. 2021, arXiv 2108.13264): for every score,
-the share of runs above it.
 """
 
 from __future__ import annotations
@@ -14,9 +11,8 @@ import numpy as np
 import pandas as pd
 
 from lightning_rl.core.lines import say
-from lightning_rl.functional.intervals import above, mean_interval, share_interval
+from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.functional.statistics import IQM_RUNS, interquartile_mean
-from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.groups import (
     LABELS,
     Group,
@@ -25,7 +21,7 @@ from lightning_rl.lab.figures.groups import (
     units_text,
 )
 from lightning_rl.lab.figures.registry import SCORES
-from lightning_rl.lab.tables import counted, interval, markdown, put_rows, save_table
+from lightning_rl.lab.tables import interval, markdown, put_rows, save_table
 
 FAR = 0.9  # of the longest run's length; shorter ones are pointed out
 FINAL_SHARE = 0.1
@@ -156,51 +152,3 @@ def show_rows(
     else:
         path = save_table(given.out, table, name)
         put_rows(rows, title, caption, end=f"wrote {path}")
-
-
-def profiles(groups: Sequence[Group], score: str) -> dict[str, pd.DataFrame]:
-    """For each group: threshold, share of runs above it, and the 95 % interval of that share (low,
-    high).
-    """
-    scores = {group.label: run_scores(group, None)[score].to_numpy(float) for group in groups}
-    everything = np.concatenate(list(scores.values()))
-    margin = 0.05 * (np.ptp(everything) or 1.0)
-    thresholds = np.linspace(everything.min() - margin, everything.max() + margin, 101)
-    tables = {}
-    for label, values in scores.items():
-        share, low, high = share_interval(above(values, thresholds))
-        columns = {"threshold": thresholds, "share": share, "low": low, "high": high}
-        tables[label] = pd.DataFrame(columns)
-    return tables
-
-
-def draw_profile(given: argparse.Namespace) -> None:
-    """OUT.png, OUT.svg and OUT.csv."""
-    games, _ = read_groups(given)
-    figure, panels = style.panels(len(games))
-    parts = []
-    for axes, (game, groups) in zip(panels, games.items(), strict=True):
-        tables = profiles(groups, given.score)
-        for index, group in enumerate(groups):
-            table = tables[group.label]
-            style.banded_line(
-                axes,
-                table["threshold"],
-                table["share"],
-                table["low"],
-                table["high"],
-                style.colour(index),
-                step="post",
-                linewidth=1.8,
-                label=group.name,
-            )
-            table.insert(0, "gamename", game)
-            table.insert(1, "group", group.label)
-            parts.append(table)
-        axes.set_xlabel(f"{given.score}: {LABELS.get(given.tag, given.tag)}")
-        axes.set(ylabel="share of runs above", ylim=(-0.03, 1.03))
-        axes.set_title(game if len(games) > 1 or not given.title else "")
-        axes.legend(loc="best")
-    seeds = counted(len(group.seeds) for group in all_groups(games))
-    style.describe(figure, given.title, f"{seeds} per group; band: 95 % interval over seeds.")
-    style.save(figure, given.out, pd.concat(parts, ignore_index=True))
