@@ -13,9 +13,10 @@ from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
+from experiments.intervals import difference_chance, discoveries
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import unknown
-from lightning_rl.functional.intervals import difference_chance, difference_interval, discoveries
+from lightning_rl.functional.intervals import difference_interval
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.groups import Group, labelled_runs, make_groups
 from lightning_rl.lab.scalars import natural_order

@@ -15,9 +15,9 @@ from matplotlib.colors import Normalize
 from matplotlib.ticker import MaxNLocator
 
 from experiments.figures.protocol_csv import filled, require_whole
+from experiments.intervals import share_interval
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import GENERATIONS
-from lightning_rl.functional.intervals import share_interval
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.csv_files import (
     read_csv,

@@ -13,13 +13,13 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from experiments.intervals import prediction_interval
 from experiments.reproduce import store
 from experiments.reproduce.claims import Manifest
 from experiments.reproduce.reading import FIRST_POINTS
 from experiments.reproduce.runs import Job, Main, first_epochs, machine, versions
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.lines import say
-from lightning_rl.functional.intervals import prediction_interval
 
 FURTHER_SEEDS = 0.99
 """Share of further seeds that are within what is allowed on another machine."""

@@ -25,20 +25,8 @@ def mean_interval(values: npt.ArrayLike) -> Interval:
     """Mean over runs of ``values [n, ...]``, with Student's interval."""
     array = np.asarray(values, dtype=np.float64)
     mean = array.mean(axis=0)
-    half = student_quantile(len(array) - 1) * np.sqrt(_squared_error(array))
+    half = student_quantile(len(array) - 1) * np.sqrt(squared_error(array))
     return mean, mean - half, mean + half
-
-
-def prediction_interval(values: npt.ArrayLike, confidence: float) -> tuple[Floats, Floats]:
-    """Where a further run would be, beside ``values [n]`` of the same distribution, by Student's t.
-
-    (low, high).
-    """
-    array = np.asarray(values, dtype=np.float64)
-    half = student_quantile(len(array) - 1, confidence) * np.sqrt(
-        (len(array) + 1) * _squared_error(array)
-    )
-    return array.mean() - half, array.mean() + half
 
 
 def difference_interval(a: npt.ArrayLike, b: npt.ArrayLike) -> Interval:
@@ -46,67 +34,22 @@ def difference_interval(a: npt.ArrayLike, b: npt.ArrayLike) -> Interval:
 
     The two may spread differently.
     """
-    gap, error, freedom = _welch(a, b)
+    gap, error, freedom = welch(a, b)
     half = student_quantile(freedom) * error if error else 0.0
     return gap, gap - half, gap + half
 
 
-def difference_chance(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
-    """How likely means so far apart are where the true ones are equal.
-
-    Of ``a [n]`` and ``b [m]``: Welch's test, two-sided.
-
-    Below 0.05 where ``difference_interval`` leaves out 0; nan of single runs.
-    """
-    from scipy import special
-
-    gap, error, freedom = _welch(a, b)
-    if error == 0:
-        return float(gap == 0)
-    return float(2 * special.stdtr(freedom, -abs(gap) / error)) if freedom > 0 else float("nan")
-
-
-def discoveries(chances: npt.ArrayLike, rate: float = 1 - CONFIDENCE) -> npt.NDArray[np.bool_]:
-    """Which of many differences to call real: ``[K]``.
-
-    So that a share of ``rate`` of those is expected to be none.
-
-    Benjamini and Hochberg (1995): of K chances in ascending order the first k, where the k-th is
-    the last that is at most rate k / K. It holds for tests that are independent or positively
-    dependent. nan counts as 1.
-    """
-    p = np.nan_to_num(np.asarray(chances, dtype=np.float64), nan=1.0)
-    ordered = np.sort(p)
-    below = ordered <= rate * np.arange(1, len(p) + 1) / len(p)
-    return np.asarray(p <= ordered[below].max() if below.any() else np.zeros(len(p), dtype=bool))
-
-
-def _welch(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Floats, float, float]:
+def welch(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Floats, float, float]:
     """Difference of means, its standard error, and degrees of freedom.
 
     0 where a single run leaves none.
     """
     x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    errors = np.array([_squared_error(x), _squared_error(y)])
+    errors = np.array([squared_error(x), squared_error(y)])
     total = errors.sum()
     several = min(len(x), len(y)) > 1 and total > 0
     freedom = total**2 / (errors**2 / (len(x) - 1, len(y) - 1)).sum() if several else 0.0
     return np.asarray(x.mean() - y.mean()), float(np.sqrt(total)), float(freedom)
-
-
-def share_interval(successes: npt.ArrayLike) -> Interval:
-    """Share of runs over ``successes [n, ...]`` of 0 and 1, with its exact interval.
-
-    Clopper and Pearson (1934).
-    """
-    from scipy import special  # which training does without
-
-    array = np.asarray(successes, dtype=np.float64)
-    n, won = len(array), array.sum(axis=0)
-    tail = (1 - CONFIDENCE) / 2
-    low = np.where(won > 0, special.betaincinv(np.maximum(won, 1), n - won + 1, tail), 0.0)
-    high = np.where(won < n, special.betaincinv(won + 1, np.maximum(n - won, 1), 1 - tail), 1.0)
-    return won / n, low, high
 
 
 def improvement_interval(a: npt.ArrayLike, b: npt.ArrayLike) -> Interval:
@@ -148,7 +91,7 @@ def mean_of_intervals(intervals: list[Interval]) -> Interval:
     return mean, mean - below, mean + above
 
 
-def _squared_error(values: Floats) -> Floats:
+def squared_error(values: Floats) -> Floats:
     """Square of the standard error of the mean over runs; nan of a single run."""
     if len(values) < 2:
         return np.full(values.shape[1:], np.nan)

@@ -4,16 +4,18 @@ import numpy as np
 import pytest
 from helpers import ROOT
 
-from lightning_rl.functional.intervals import (
+from experiments.intervals import (
     difference_chance,
-    difference_interval,
     discoveries,
+    prediction_interval,
+    share_interval,
+)
+from lightning_rl.functional.intervals import (
+    difference_interval,
     improvement_interval,
     mean_interval,
     mean_of_intervals,
-    prediction_interval,
     probability_of_improvement,
-    share_interval,
 )
 
 

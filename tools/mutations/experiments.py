@@ -3,6 +3,12 @@
 from mutations.mutation import area
 
 MUTATIONS = [
+    *area(
+        "experiments/intervals.py", "functional/test_intervals.py",
+        ("rate * np.arange(1, len(p) + 1) / len(p)", "rate / np.arange(len(p), 0, -1)"),
+        ("2 * special.stdtr", "special.stdtr"),
+        ("won + 1, np.maximum(n - won, 1)", "won, np.maximum(n - won, 1)"),
+    ),
     *area("experiments/reproduce/reading.py", "docs/test_docs.py", ("row.get(name) == value for", "row.get(name) != value for")),
     *area(
         "experiments/reproduce/entries.py", "experiments/reproduce/test_entries.py",
