@@ -8,6 +8,7 @@ keys a default.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar, dataclass_transform, get_type_hints
 
@@ -15,7 +16,7 @@ from pydantic.dataclasses import dataclass as config_dataclass
 
 from lightning_rl.core.checks import checked_name
 from lightning_rl.core.errors import UnknownNameError, UserError
-from lightning_rl.core.limits import did_you_mean, shown
+from lightning_rl.core.limits import did_you_mean, nearest, shown
 from lightning_rl.core.modules import NAME_MODULE
 from lightning_rl.core.schema import STRICT
 
@@ -30,9 +31,11 @@ class Part:
     """A part of a method. Each subclass is a frozen dataclass of the keys that it reads.
 
     requires: further parts that a method has with this one, and whose keys are read as well.
+    to_define: what a subclass has to define.
     """
 
     requires: ClassVar[tuple[type[Part], ...]] = ()
+    to_define: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls) -> None:
         dataclasses.dataclass(frozen=True, kw_only=True)(cls)
@@ -42,6 +45,27 @@ class Part:
         """Its keys and those of the parts that it requires."""
         parts = (cls, *cls.requires)
         return {field.name for part in parts for field in dataclasses.fields(part)}
+
+    @classmethod
+    def check_class(cls) -> None:
+        """ValueError, with the remedy, for a class that cannot be a part."""
+        own = [name for name in vars(cls) if not name.startswith("_")]
+        for base in cls.__mro__:
+            for name in vars(base).get("to_define", ()):
+                if getattr(cls, name, None) is vars(base).get(name):
+                    near = nearest(name, [each for each in own if not hasattr(Part, each)])
+                    found = "" if near is None else f", only '{near}'"
+                    raise ValueError(f"it has no '{name}'{found}; define {name}")
+        fields = {field.name for field in dataclasses.fields(cls)}
+        declared = set[str]().union(*(inspect.get_annotations(base) for base in cls.__mro__))
+        untyped = (fields | (set(own) - declared)) - set(inspect.get_annotations(cls))
+        for name in own:
+            value = getattr(cls, name)
+            if name in untyped and isinstance(value, bool | int | float | str | list | tuple):
+                raise ValueError(
+                    f"'{name}' has no type, so it is no key; write {name}: "
+                    f"{type(value).__name__} = {shown(value)}"
+                )
 
     def check(self, cfg: Any) -> None:
         """ValueError, with the remedy, where it does not go together with other keys."""
@@ -65,7 +89,7 @@ class Kind(Generic[P]):
         """A decorator that makes a class known under a name.
 
         Raises:
-            UserError: a name that is taken, or a class that is not of this kind.
+            UserError: a name that is taken, or a class that is not of this kind or lacks something.
         """
         checked_name(self.decorator, name, "'my-part'")
 
@@ -77,7 +101,16 @@ class Kind(Generic[P]):
                 )
             known = self.classes.get(name, cls)
             if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-                raise UserError(f"{self.decorator}: '{name}' is taken; choose another name")
+                raise UserError(
+                    f"{self.decorator}: '{name}' is taken, by {known.__name__} of module "
+                    f"{known.__module__}; choose another name"
+                )
+            try:
+                cls.check_class()
+            except ValueError as error:
+                raise UserError(
+                    f"{self.decorator}('{name}'): {cls.__name__} (module {cls.__module__}): {error}"
+                ) from error
             self.classes[name] = cls
             return cls
 
@@ -119,7 +152,7 @@ def with_keys(base: Any, *parts: type[Part]) -> Any:
             types[field.name] = hints[field.name]
             if field.default is not dataclasses.MISSING:
                 defaults[field.name] = field.default
-            elif not _is_ours(part):
+            elif not is_ours(part):
                 raise UserError(
                     f"key '{field.name}' of {part.__name__} has no default; give one: "
                     f"{field.name}: float = 1.0"
@@ -143,7 +176,7 @@ def with_own_parts(
         if given:
             where, name = given[-1]
             part = kind.find(name, where)
-            if not _is_ours(part):
+            if not is_ours(part):
                 own.append(part)
     return with_keys(base, *own) if own else base
 
@@ -178,5 +211,6 @@ def _in_words(choices: Sequence[Choice]) -> str:
     return " or ".join(f"{key}={'|'.join(values)}" for key, values in names.items())
 
 
-def _is_ours(part: type[Part]) -> bool:
+def is_ours(part: type[Part]) -> bool:
+    """Whether a part is of this package."""
     return part.__module__.startswith("lightning_rl.")

@@ -6,12 +6,21 @@ MUTATIONS = [
     *area(
         "methods/upside_down/config.py", "methods/upside_down/test_mixes.py",
         ('of_episodes = self.target_labels in ("best", "episode")', "of_episodes = True"),
-        ("'episode' if decreases else 'buffer'", "'buffer'"),
         ("if not self.standardise and self.command_limit <", "if False and self.command_limit <"),
     ),
     *area(
+        "methods/upside_down/commands.py", "methods/upside_down/test_mixes.py",
+        ("'episode' if decreases else 'buffer'", "'buffer'"),
+    ),
+    *area(
+        "methods/upside_down/own_parts.py", "methods/upside_down/test_own_parts.py",
+        ("if len(bad):", "if False:"),
+        ("if low.any():", "if False:"),
+        ("if of_mean_1 and", "if False and"),
+    ),
+    *area(
         "core/parts.py", "methods/upside_down/test_mixes.py",
-        ("if not _is_ours(part):\n                own", "if False:\n                own"),
+        ("if not is_ours(part):\n                own", "if False:\n                own"),
         ("if not any(getattr(cfg, choice) == value for", "if not all(getattr(cfg, choice) == value for"),
     ),
     *area(

@@ -9,6 +9,7 @@ import torch
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
+from lightning_rl.core.limits import shown
 from lightning_rl.core.parts import Kind, Part
 from lightning_rl.core.schema import Share
 from lightning_rl.core.types import FloatArray
@@ -31,6 +32,7 @@ class Command(Part):
     """
 
     names: ClassVar[tuple[str, ...]]
+    to_define = ("names", "fulfilled")
     in_deviations: ClassVar[bool] = False
 
     def fulfilled(self, episodes: FlatEpisodes) -> Tensor:
@@ -66,17 +68,33 @@ class Command(Part):
         """Whether it defines a method that not all commands have."""
         return getattr(cls, method) is not getattr(Command, method)
 
+    @classmethod
+    def check_class(cls) -> None:
+        super().check_class()
+        if isinstance(cls.names, str) or not all(isinstance(name, str) for name in cls.names):
+            raise ValueError(f"names {shown(cls.names)} is no tuple of texts; write ('steps',)")
+
     def check(self, cfg: UpsideDownConfig) -> None:
-        if cfg.command_rule == "decrease" and not self.can("after"):
-            raise ValueError(
+        decreases = cfg.command_rule == "decrease" and self.can("after")
+        wrong = []
+        if cfg.command_rule == "decrease" and not decreases:
+            wrong.append(
                 f"command_rule decrease: {self.names[0]} is not used up by rewards; set "
                 "command_rule=hold"
             )
         if cfg.segments == "any" and not self.can("fulfilled_within"):
-            raise ValueError(
-                f"segments any end anywhere, which command {cfg.command} does not say; set "
-                "segments=trailing"
+            wrong.append(
+                f"segments any end anywhere, and command {cfg.command} has no fulfilled_within; "
+                "set segments=trailing"
             )
+        if cfg.target_labels == "best" and not self.is_episode_return:
+            wrong.append(
+                "target_labels best are undiscounted returns of episodes, which command "
+                f"{cfg.command} does not ask for; set "
+                f"target_labels={'episode' if decreases else 'buffer'}"
+            )
+        if wrong:
+            raise ValueError("; ".join(wrong))
 
 
 COMMANDS = Kind("command", Command, "register_command")

@@ -160,11 +160,6 @@ class UpsideDownConfig(MethodConfig):
                 "command_draw step has normal noise around labels of steps; set "
                 "command_draw=episode"
             )
-        if best and not self.targets_episode_returns:
-            raise ValueError(
-                f"target_labels best: they are undiscounted, not command {self.command}; set "
-                f"target_labels={'episode' if decreases else 'buffer'}"
-            )
         if self.target_episodes is not None and self.target_labels != "episode":
             raise ValueError(
                 f"target_episodes {self.target_episodes} is for first steps; set "

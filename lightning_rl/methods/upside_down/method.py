@@ -24,6 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from lightning_rl.core.adam import Adam
+from lightning_rl.core.parts import is_ours
 from lightning_rl.core.seeding import seeded_torch
 from lightning_rl.core.types import Episode
 from lightning_rl.functional.distributions import distribution_for
@@ -34,6 +35,7 @@ from lightning_rl.methods.registry import register_method
 from lightning_rl.methods.upside_down.commands import COMMANDS
 from lightning_rl.methods.upside_down.config import CONFIG, UpsideDownConfig
 from lightning_rl.methods.upside_down.critic import Critic
+from lightning_rl.methods.upside_down.own_parts import checked_result
 from lightning_rl.methods.upside_down.rollouts import UpsideDownEpoch, UpsideDownRollouts
 from lightning_rl.methods.upside_down.targets import PROBES, TARGETS, NextCommands
 from lightning_rl.methods.upside_down.weightings import WEIGHTINGS
@@ -91,8 +93,16 @@ class UpsideDown(Method):
             self.critic = self._critic_network() if cfg.has_critic else None
         scale = (1.0,) * len(self.command_names)
         if not cfg.standardise:
-            scale = self.command.scales(cfg.return_scale)
-        scaled = ScaledCommand(net, [cfg.condition * each for each in scale], cfg.command_limit)
+            scale = checked_result(
+                self.command,
+                "scales",
+                self.command.scales(cfg.return_scale),
+                (len(self.command_names),),
+                "a number for each of names",
+            )
+        scaled = ScaledCommand(
+            net, [cfg.condition * float(each) for each in scale], cfg.command_limit
+        )
         policy_class = NoisyCommandPolicy if cfg.command_draw == "step" else CommandPolicy
         self.learner = policy_class(scaled, distribution, spec.action_size, cfg.guidance)
         self.policy = self.learner
@@ -151,16 +161,33 @@ class UpsideDown(Method):
             episodes = self.critic_fit.judge(self, episodes)
             scalars["train/explained_variance"] = self.critic_fit.explained_variance(episodes)
 
-        fulfilled = self.command.fulfilled(episodes)  # [M, C]
+        fulfilled = self.fulfilled(episodes)
         self.check_finite(f"the {self.command_names[0]} label", float(fulfilled.abs().max()))
         scalars["train/label_sd"] = float(fulfilled[:, 0].std(correction=0))
         fulfilled = self.scale_commands(fulfilled)
         command = fulfilled[index]  # [U, B, C]
         if batch.segment is not None:
-            command = self.command.fulfilled_within(episodes, index, batch.segment)
+            command = checked_result(
+                self.command,
+                "fulfilled_within",
+                self.command.fulfilled_within(episodes, index, batch.segment),
+                command.shape,
+                "the numbers of each segment's command",
+                like=episodes.reward,
+            )
 
         weight = self.weighting.weights(episodes)  # [M]
         if weight is not None:
+            weight = checked_result(
+                self.weighting,
+                "weights",
+                weight,
+                episodes.reward.shape,
+                "a weight for each step",
+                lowest=0,
+                of_mean_1=True,
+                like=episodes.reward,
+            )
             self.check_finite("the weight", float(weight.max()))
             scalars["train/effective_sample_share"] = float(effective_sample_share(weight))
 
@@ -173,6 +200,23 @@ class UpsideDown(Method):
         with evaluating(self.policy, self.learner):
             scalars |= self._diagnostics(batch, command)
         self.log_scalars(scalars | self.speed_scalars(batch.env_steps))
+
+    def fulfilled(self, episodes: FlatEpisodes) -> Tensor:
+        """What was obtained from each step, ``[M, C]``."""
+        command, size = self.command, len(self.command_names)
+        fulfilled = checked_result(
+            command,
+            "fulfilled",
+            command.fulfilled(episodes),
+            (len(episodes), size),
+            f"a row of {', '.join(self.command_names)} for each step",
+            like=episodes.reward,
+        )
+        if self.cfg.command_rule == "decrease" and not is_ours(type(command)):
+            asked, reward = fulfilled[:2].cpu().numpy(), episodes.reward[:2].cpu().numpy()
+            left = command.after(asked, reward)
+            checked_result(command, "after", left, asked.shape, "what is left of each command")
+        return fulfilled
 
     def scale_commands(self, fulfilled: Tensor) -> Tensor:
         """With ``standardise``, networks see commands ``[M, C]`` in standard deviations.
@@ -227,6 +271,7 @@ class UpsideDown(Method):
         elif cfg.target_labels == "episode":
             newest = cfg.target_episodes or len(batch.episodes.first)
             self.target.fit(label[batch.episodes.first[-newest:]])
+        self.check_finite("the target", float(self.target.numbers.abs().max()))
         if isinstance(self.policy, NoisyCommandPolicy):
             self.policy.command_noise.copy_(self.target.step_noise())
 
@@ -245,7 +290,7 @@ class UpsideDown(Method):
             scalars["train/gate_saturation"] = saturation
         held_out = batch.held_out
         if held_out is not None:
-            obs, fulfilled = held_out.obs[held_out.row], self.command.fulfilled(held_out)
+            obs, fulfilled = held_out.obs[held_out.row], self.fulfilled(held_out)
             log_prob = self.learner.executed_log_prob(obs, fulfilled, held_out.action)
             scalars["held_out/policy_loss"] = -float(log_prob.mean())
         return scalars

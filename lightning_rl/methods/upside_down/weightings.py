@@ -14,6 +14,8 @@ from lightning_rl.rollouts.episode_buffer import FlatEpisodes
 class Weighting(Part):
     """How much each step counts. A subclass defines ``weights``."""
 
+    to_define = ("weights",)
+
     def weights(self, episodes: FlatEpisodes) -> Tensor | None:
         """Weights ``[M]`` of all steps, of mean 1; None: all count alike."""
         raise NotImplementedError
@@ -37,6 +39,7 @@ class ExponentialWeighting(Weighting):
     From the RCP paper, section 3, and AWR, Peng et al. 2019. A subclass defines the label.
     """
 
+    to_define = ("label",)
     temperature: PositiveFloat
     max_weight: PositiveFloat
     label_max: float | None

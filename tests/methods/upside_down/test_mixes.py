@@ -166,7 +166,11 @@ def test_a_tilted_target_keeps_the_horizon_of_the_best_by_hand():
             {"buffer": "newest"},
             "buffer newest has no limit; set recent_episodes or window_steps",
         ),
-        ("RCP-R", {"segments": "any"}, "which command return does not say; set segments=trailing"),
+        (
+            "RCP-R",
+            {"segments": "any"},
+            "command return has no fulfilled_within; set segments=trailing",
+        ),
         ("RCP-A", {"num_held_out_episodes_per_iter": 1}, "set num_held_out_episodes_per_iter=0"),
         (
             "RCP-A",
@@ -183,11 +187,15 @@ def test_a_tilted_target_keeps_the_horizon_of_the_best_by_hand():
             {"command_draw": "step", "target": "range"},
             "command_draw step has normal noise",
         ),
-        ("RCP-R", {"target_labels": "best"}, "not command return; set target_labels=buffer"),
+        (
+            "RCP-R",
+            {"target_labels": "best"},
+            "which command return does not ask for; set target_labels=buffer",
+        ),
         (
             "UDRL",
             {"command": "return", "gamma": 0.99, "segments": "trailing"},
-            "not command return; set target_labels=episode",
+            "which command return does not ask for; set target_labels=episode",
         ),
         (
             "RCP-R",

@@ -16,12 +16,14 @@ from helpers.toys import make_episode
 import lightning_rl as lrl
 from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
+from lightning_rl.methods.upside_down import config
 from lightning_rl.methods.upside_down.config import CONFIG
 from lightning_rl.methods.upside_down.weightings import WEIGHTINGS
 from lightning_rl.rollouts.episode_buffer import flatten
 
 PAGE = (ROOT / "docs" / "how_to" / "own_command.md").read_text()
 FILES = dict(re.findall(r'```python title="(.*?)"\n(.*?)```', PAGE, re.DOTALL))
+KINDS = {kind.key: kind for kind in config.KINDS}
 OWN = {"command": "survive", "command_rule": "decrease", "target_labels": "episode"}
 
 
@@ -125,8 +127,11 @@ def test_keys_of_own_parts_are_there_when_these_are_chosen(parts):
     [
         ({"command": "surviv"}, "did you mean 'survive'"),
         ({"command": 3}, "key 'command': unknown 3"),
-        ({"target_labels": "best"}, "not command survive; set target_labels=episode"),
-        ({"segments": "any"}, "which command survive does not say; set segments=trailing"),
+        ({"target_labels": "best"}, "which command survive does not ask for; set target_labels=ep"),
+        (
+            {"target_labels": "best", "segments": "any"},
+            "survive has no fulfilled_within; set segments=trailing; target_labels best are",
+        ),
     ],
 )
 def test_own_commands_that_do_not_go_together_with_other_keys(parts, own, words):
@@ -137,7 +142,10 @@ def test_own_commands_that_do_not_go_together_with_other_keys(parts, own, words)
 def test_what_cannot_be_registered_is_refused(parts):
     with pytest.raises(UserError, match="register_command decorates a class of lightning_rl's Com"):
         lrl.register_command("a")(3)
-    with pytest.raises(UserError, match="register_target: 'tilted' is taken; choose another name"):
+    taken = (
+        r"register_target: 'tilted' is taken, by Tilted of module lightning_rl\S+; choose another"
+    )
+    with pytest.raises(UserError, match=taken):
 
         @lrl.register_target("tilted")
         class Other(lrl.Target):
@@ -150,6 +158,129 @@ def test_what_cannot_be_registered_is_refused(parts):
     class WithoutDefault(lrl.Weighting):
         strength: float
 
+        def weights(self, episodes):
+            return None
+
     with pytest.raises(UserError, match="key 'strength' of WithoutDefault has no default; give"):
         lrl.RCPR("cartpole", weights="without_default")
     del WEIGHTINGS.classes["without_default"]
+
+
+def _one(self, episodes):
+    return torch.ones(len(episodes), 1)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ({"fulfilled": _one}, "it has no 'names'; define names"),
+        ({"fulfilled": _one, "name": ("x",)}, "it has no 'names', only 'name'; define names"),
+        ({"fulfilled": _one, "names": "x"}, r"names 'x' is no tuple of texts; write \('steps',\)"),
+        ({"fullfilled": _one, "names": ("x",)}, "it has no 'fulfilled', only 'fullfilled'; define"),
+        (
+            {"fulfilled": _one, "names": ("x",), "power": 3.0},
+            "'power' has no type, so it is no key; write power: float = 3.0",
+        ),
+    ],
+)
+def test_classes_that_lack_something_are_refused(content, words):
+    own = type("Own", (lrl.Command,), {**content, "__module__": "mine"})
+    with pytest.raises(
+        UserError, match=rf"register_command\('own'\): Own \(module mine\): {words}"
+    ):
+        lrl.register_command("own")(own)
+
+
+def trained(tmp_path, kind, method, function, **settings):
+    """A short training with a part of which one method is this function."""
+    bases = {"command": lrl.Command, "weights": lrl.Weighting, "target": lrl.Target}
+    content = {"names": ("x",), "fulfilled": _one} if kind == "command" else {}
+    content |= settings.pop("content", {}) | {method: function}
+    KINDS[kind].classes["own"] = type("Own", (bases[kind],), {**content, "__module__": "mine"})
+    try:
+        given = {
+            **tiny_settings("RCP-R"),
+            "weights": "none",
+            kind: "own",
+            "max_epochs": 1,
+            **settings,
+        }
+        return lrl.train(
+            "RCP-R", "cartpole", logdir=tmp_path, exp_name="own", num_workers=0, **given
+        )
+    finally:
+        del KINDS[kind].classes["own"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "method", "function", "words"),
+    [
+        (
+            "command",
+            "fulfilled",
+            lambda self, e: e.reward,
+            r"\[\d+\], needs \[\d+, 1\], a row of x for",
+        ),
+        ("command", "fulfilled", lambda self, e: e.obs[e.row, :2], r"\[\d+, 2\], needs \[\d+, 1\]"),
+        ("command", "fulfilled", lambda self, e: None, r"None, needs \[\d+, 1\]"),
+        (
+            "command",
+            "fulfilled",
+            lambda self, e: _one(self, e) * np.nan,
+            r"nan as (\d+) of \1 numbers",
+        ),
+        ("command", "after", lambda self, c, r: c[:, 0], r"\[2\], needs \[2, 1\], what is left"),
+        (
+            "command",
+            "scales",
+            lambda self, scale: (1.0, 2.0),
+            r"\[2\], needs \[1\], a number for each",
+        ),
+        (
+            "weights",
+            "weights",
+            lambda self, e: e.reward[e.first],
+            r"\[\d+\], needs \[\d+\], a weight",
+        ),
+        ("weights", "weights", _one, r"\[\d+, 1\], needs \[\d+\], a weight for each step"),
+        (
+            "weights",
+            "weights",
+            lambda self, e: e.reward * 9,
+            "numbers of mean 9, .* divide by the mean",
+        ),
+        ("weights", "weights", lambda self, e: -e.reward, "-1, .*none below 0"),
+        ("weights", "weights", lambda self, e: e.reward.log() - np.inf, "-inf as"),
+        ("target", "fit", lambda self, label: label.mean(), r"\[\], needs \[2\], a mean and an sd"),
+        ("target", "fit", lambda self, label: (label.mean(), np.nan), "nan as 1 of 2 numbers"),
+        ("target", "fit", lambda self, label: (1.0, -1.0), "-1, .*none below 0"),
+        ("target", "draw_noise", lambda self, rng, count: torch.zeros(1, 1), r"\[1, 1\], needs \["),
+    ],
+)
+def test_wrong_results_are_told_with_part_and_module(tmp_path, kind, method, function, words):
+    more = {"command_rule": "decrease", "target_labels": "episode"} if method == "after" else {}
+    if method == "scales":
+        more = {"standardise": False, "command_limit": np.inf}
+    given = {"fit": lambda self, label: (1.0, 1.0)} if method == "draw_noise" else {}
+    with pytest.raises(UserError, match=rf"Own\.{method} \(module mine\) returned {words}"):
+        trained(tmp_path, kind, method, function, content=given, **{"max_epochs": 2, **more})
+    assert not list(tmp_path.rglob("*.ckpt"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "method", "function"),
+    [
+        ("command", "fulfilled", lambda self, e: e.left.unsqueeze(-1)),
+        ("command", "fulfilled", lambda self, e: e.left.numpy()[:, None]),
+        ("target", "fit", lambda self, label: (3, 0.5)),
+    ],
+)
+def test_whole_numbers_arrays_and_floats_are_taken(tmp_path, kind, method, function):
+    assert (trained(tmp_path, kind, method, function).path / "last.ckpt").exists()
+
+
+def test_names_without_following_numbers_are_told(tmp_path):
+    two = {"names": ("x", "y")}
+    words = r"Own\.following_numbers \(module mine\) returned \[0\], needs \[1\]"
+    with pytest.raises(UserError, match=words):
+        trained(tmp_path, "command", "fulfilled", lambda self, e: e.obs[e.row, :2], content=two)
