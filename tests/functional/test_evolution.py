@@ -101,3 +101,18 @@ def test_noise_depends_on_seed_generation_and_member_alone():
     many = es.standard_noise(0, 0, range(50), 400)
     assert abs(many.mean()) < 0.03
     assert abs(many.std() - 1) < 0.02
+
+
+def test_one_utility_moves_the_log_deviation_by_the_excess_of_its_square():
+    mean, log_std = es.snes_directions(
+        torch.tensor([1.0]), torch.tensor([[2.0, -1, 0]]), torch.ones(3)
+    )
+    assert mean.tolist() == [2.0, -1.0, 0.0]
+    assert log_std.tolist() == [1.5, 0.0, -0.5]
+
+
+def test_equal_scores_share_their_weights_equally():
+    """Ranks 1 and 2/3 of the two best, and all of the weight of the single best."""
+    scores = torch.tensor([7.0, 1.0, 7.0, 0.0])
+    assert es.rank(scores, 0.0).tolist() == pytest.approx([5 / 6, 1 / 3, 5 / 6, 0.0])
+    assert es.single_best(scores, 0.0).tolist() == [0.5, 0.0, 0.5, 0.0]
