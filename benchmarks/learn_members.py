@@ -42,9 +42,8 @@ def cliff(seeds: list[int]) -> tuple[Agent, MemberTraining]:
     rule = functools.partial(solved, window=10, threshold=-20.0)
     score = mean_test_return(functools.partial(FuncBatch, FUNC_ENVS["cliff"](), 50), 1)
     envs = FuncBatch(FUNC_ENVS["cliff"](), 50, seeds)
-    return agent, JudgedTraining(
-        agent, envs, 100, cfg.gamma, stop=rule, score=score, limit_terminates=True
-    )
+    envs.cap_ends = True
+    return agent, JudgedTraining(agent, envs, 100, cfg.gamma, stop=rule, score=score)
 
 
 def cartpole(seeds: list[int]) -> tuple[Agent, MemberTraining]:
@@ -52,7 +51,8 @@ def cartpole(seeds: list[int]) -> tuple[Agent, MemberTraining]:
     agent, cfg = make("DDQN", "cartpole-v0", seeds)
     rule = functools.partial(solved, window=10, threshold=195.0)
     envs = FuncBatch(FUNC_ENVS["cartpole-v0"](), 200, seeds)
-    return agent, MemberTraining(agent, envs, 1000, cfg.gamma, 1, rule, limit_terminates=True)
+    envs.cap_ends = True
+    return agent, MemberTraining(agent, envs, 1000, cfg.gamma, 1, rule)
 
 
 def acrobot(seeds: list[int]) -> tuple[Agent, MemberTraining]:
@@ -60,7 +60,8 @@ def acrobot(seeds: list[int]) -> tuple[Agent, MemberTraining]:
     agent, cfg = make("DDQN", "acrobot", seeds)
     rule = functools.partial(solved, window=10, threshold=-100.0)
     envs = FuncBatch(FUNC_ENVS["acrobot"](), 500, seeds)
-    return agent, MemberTraining(agent, envs, 1000, cfg.gamma, 20, rule, limit_terminates=True)
+    envs.cap_ends = True
+    return agent, MemberTraining(agent, envs, 1000, cfg.gamma, 20, rule)
 
 
 def pendulum(seeds: list[int]) -> tuple[Agent, MemberTraining]:

@@ -40,7 +40,6 @@ class AgentConfig(MethodConfig):
     judge: Literal["training", "test"]
     early_out_num: PositiveInt
     early_out_virtual_diff: PositiveFloat
-    faithful: bool
 
     def ignored_keys(self) -> dict[str, str]:
         """Keys of stop rules that are not chosen, and of kinds of curiosity that are off.

@@ -25,10 +25,8 @@ from lightning_rl.agents.variation import Variation
 from lightning_rl.core.checks import optional_module
 from lightning_rl.core.schema import STRICT, Width
 from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.functional.compat import dueling_q_over_batch
 from lightning_rl.functional.value_learning import (
     double_q_target,
-    dueling_q,
     epsilon_after,
     epsilon_greedy,
 )
@@ -73,9 +71,8 @@ class DuelingDDQNConfig(DDQNConfig):
     kernels: Literal["torch"]
 
     def net(self, spec: EnvSpec, hidden: tuple[int, ...]) -> MemberNet:
-        combine = dueling_q_over_batch if self.faithful else dueling_q
         return DuelingNet(
-            spec.obs_size, hidden, spec.action_size, self.feature_size, self.activation, combine
+            spec.obs_size, hidden, spec.action_size, self.feature_size, self.activation
         )
 
 

@@ -5,7 +5,7 @@ differ only in their source, which is an object of its own: the replay memory, r
 environment itself, or roll-outs of a learned world model.
 
 Where we differ from the paper's code: greedy actions of agents with latents are for the mode of the
-latent, not for a sample; the double Q-learning switch works. Its errors are fixed unless the key
+latent, not for a sample; there is no double Q-learning. Its errors are fixed unless the key
 ``faithful`` asks for them.
 """
 
@@ -27,7 +27,7 @@ from lightning_rl.agents.ring import MemberRing
 from lightning_rl.agents.stack import SeededMembers, frozen
 from lightning_rl.core.schema import STRICT, Batch, MethodConfig, Share, Sizes, Width
 from lightning_rl.envs.func_env import FuncEnv
-from lightning_rl.functional.value_learning import boltzmann, double_q_target, q_learning_target
+from lightning_rl.functional.value_learning import boltzmann, q_learning_target
 from lightning_rl.nets.categorical_latent import CategoricalLatent
 from lightning_rl.nets.gaussian_latent import GaussianLatent
 from lightning_rl.nets.latent_model import LatentModel
@@ -58,14 +58,12 @@ class ModelBasedConfig(LossWeights, MethodConfig):
     target_interval: PositiveInt
     learning_starts: NonNegativeInt
     replay_size: PositiveInt
-    double_q: bool
     cuda_graphs: bool
     faithful: list[Literal["stale-observation", "logit-bits"]]
     warm_up: NonNegativeInt
     model_learning_rate: PositiveFloat
     variables: Width
     classes: Width
-    std: Literal["softplus", "sigmoid", "sigmoid2"]
     min_std: NonNegativeFloat
 
     def stored_steps(self, spec: Any) -> dict[str, int]:
@@ -103,7 +101,6 @@ _READERS = {
     "variables": _LATENT,
     "rollout_length": ("environment", *_MODEL),
     "classes": ("categorical",),
-    "std": ("gaussian",),
     "min_std": ("gaussian",),
 }
 """Keys that only some kinds of ``transitions`` read, with these kinds."""
@@ -116,7 +113,7 @@ def make_model(cfg: ModelBasedConfig, env: FuncEnv) -> WorldModel:
         return SimpleModel(*sizes, logits_as_probabilities="logit-bits" in cfg.faithful)
     if cfg.transitions == "categorical":
         return LatentModel(*sizes, CategoricalLatent(cfg.variables, cfg.classes))
-    return LatentModel(*sizes, GaussianLatent(cfg.variables, cfg.std, cfg.min_std))
+    return LatentModel(*sizes, GaussianLatent(cfg.variables, cfg.min_std))
 
 
 def make_source(cfg: ModelBasedConfig, env: FuncEnv, members: SeededMembers) -> Replay:
@@ -224,11 +221,7 @@ class ModelBasedDQN(SeededMembers):
     def _write_gradient(self, values: RecordedPass, batch: UpdateBatch) -> None:
         """The gradient of the mean of ``weight * error^2``, errors those of Q learning."""
         next_q = self.net(self.target, batch.next_features)
-        if self.cfg.double_q:
-            chosen = self.net.forward(values.layers, batch.next_features)[0]
-            target = double_q_target(batch.reward, batch.discount, chosen, next_q)
-        else:
-            target = q_learning_target(batch.reward, batch.discount, next_q)
+        target = q_learning_target(batch.reward, batch.discount, next_q)
         index = batch.action.unsqueeze(-1)
         error = batch.q.gather(-1, index).squeeze(-1) - target
         weighted = error if batch.weight is None else batch.weight * error

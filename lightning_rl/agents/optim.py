@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -56,10 +56,6 @@ class MemberAdam(LeanStep):
     ):
         if not isinstance(lr, float):
             lr = torch.as_tensor(lr, dtype=torch.float64)
-            if lr.shape != params.shape[:1]:
-                raise ValueError(
-                    f"need one learning rate or {len(params)}, one per member, got {list(lr.shape)}"
-                )
         defaults = {
             "lr": lr,
             "betas": betas,
@@ -133,7 +129,7 @@ class MemberAdam(LeanStep):
     def _step_apart(
         self, group: dict[str, Any], state: dict[str, Tensor], active: Tensor | None
     ) -> None:
-        params, grad = self.params, _gradient(self.params)
+        params, grad = self.params, cast(Tensor, self.params.grad)
         if active is None:
             active = torch.ones_like(state["step"], dtype=torch.bool)
         else:
@@ -161,7 +157,7 @@ class MemberAdam(LeanStep):
 
     def _step_together(self, group: dict[str, Any], state: dict[str, Tensor]) -> None:
         params = self.params
-        grad = _clipped(_gradient(params), group["max_grad_norm"])
+        grad = _clipped(cast(Tensor, params.grad), group["max_grad_norm"])
         count = state["step"].add_(1)
         # What torch.optim.AdamW(fused=True) calls, without its bookkeeping, which takes three times
         # as long.
@@ -210,12 +206,6 @@ class MemberAdam(LeanStep):
             self.state[self.params][name] = rows[name]
         if "lr" in rows:
             self.param_groups[0]["lr"] = rows["lr"]
-
-
-def _gradient(params: nn.Parameter) -> Tensor:
-    if params.grad is None:
-        raise ValueError("a step without a gradient: params.grad is None; write it before the step")
-    return params.grad
 
 
 def _clipped(grad: Tensor, max_norm: float | None) -> Tensor:

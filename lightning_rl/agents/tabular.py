@@ -48,11 +48,6 @@ class QLearning(Agent):
         seeds: Sequence[int],
         variation: Variation | None = None,
     ):
-        if variation is not None:
-            raise ValueError(
-                "variation is for agents with networks, and this one learns a table; give "
-                "variation=None"
-            )
         super().__init__(seeds)
         self.cfg, members = cfg, len(self.seeds)
         table = torch.zeros(members, spec.obs_size, spec.action_size)

@@ -32,17 +32,15 @@ def window_mean(returns: Tensor, start: Tensor, end: Tensor) -> Tensor:
     return torch.where(inside, returns, 0.0).sum(1) / inside.sum(1)
 
 
-def solved(
-    returns: Tensor, count: Tensor, window: int, threshold: float, least: int | None = None
-) -> Tensor:
+def solved(returns: Tensor, count: Tensor, window: int, threshold: float) -> Tensor:
     """Whether the mean of the last ``window`` returns has reached ``threshold``, ``[N]`` bool.
 
     returns ``[N, E]`` of a member's episodes so far, of which the first count ``[N]`` are there.
-    least: how many must be there; None: the whole window. With 1, as in the code of arXiv
-    2202.02790, a lucky first episode ends the training.
+    The whole window must be there; in the code of arXiv 2202.02790, a lucky first episode ends the
+    training.
     """
-    enough = count >= (window if least is None else least)
-    return (window_mean(returns, (count - window).clamp(min=0), count) >= threshold) & enough
+    mean = window_mean(returns, (count - window).clamp(min=0), count)
+    return (mean >= threshold) & (count >= window)
 
 
 def plateaued(
@@ -77,8 +75,7 @@ def stop_rule(cfg: AgentConfig, name: str, solved_return: float | None) -> StopR
         )
     if name == "none" or solved_return is None:
         return None
-    least = 1 if cfg.faithful else None
-    return partial(solved, window=window, threshold=solved_return, least=least)
+    return partial(solved, window=window, threshold=solved_return)
 
 
 @dataclass
@@ -158,8 +155,6 @@ class MemberTraining:
         learning_starts: episodes without learning (and of uniform actions, for agents that start
             so).
         stop: ends a member's training, judged by its training returns.
-        limit_terminates: bootstrap nothing at a time limit, as earlier code did, which stored it as
-            a termination.
         spec: of the environment, by which the first action is checked; None: it is not.
     """
 
@@ -171,7 +166,6 @@ class MemberTraining:
         gamma: float,
         learning_starts: int = 0,
         stop: StopRule | None = None,
-        limit_terminates: bool = False,
         spec: EnvSpec | None = None,
     ):
         self.agent = agent
@@ -180,7 +174,6 @@ class MemberTraining:
         self.max_episodes = max_episodes
         self.learning_starts = learning_starts
         self.gamma = gamma
-        self.limit_terminates = limit_terminates
         n = agent.num_members
         self.step = 0
         self.members = torch.arange(n)  # who is left
@@ -201,21 +194,11 @@ class MemberTraining:
         envs: EnvBatch,
         cfg: AgentConfig,
         stop: StopRule | None,
-        limit_terminates: bool,
         **options: Any,
     ) -> Self:
         """Training as the agent's config asks for it."""
         learning_starts = getattr(cfg, "learning_starts", 0)
-        return cls(
-            agent,
-            envs,
-            cfg.train_episodes,
-            cfg.gamma,
-            learning_starts,
-            stop,
-            limit_terminates,
-            **options,
-        )
+        return cls(agent, envs, cfg.train_episodes, cfg.gamma, learning_starts, stop, **options)
 
     def to(self, device: torch.device) -> MemberTraining:
         """Goes on where the agent has been moved.
@@ -334,7 +317,7 @@ class MemberTraining:
         step = self.envs.step(agent.to_env(action))
         over = step.terminated | step.truncated
         discount = step.discount(self.gamma)
-        if self.limit_terminates:
+        if self.envs.cap_ends:
             discount = discount.masked_fill(step.truncated, 0)
         transition = Transition(self.obs, action, step.reward, discount, step.obs)
         agent.learn(transition, over, self.step, self._active)

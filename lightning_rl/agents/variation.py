@@ -30,10 +30,6 @@ class Variation:
     @property
     def hidden(self) -> tuple[int, ...]:
         """The smallest hidden layers that hold every member."""
-        if len(set(self.depths)) > 1:
-            raise ValueError(
-                f"members of one stack need one depth, got {self.depths}; group them by depth"
-            )
         return (max(self.widths),) * self.depths[0]
 
     def stacks(

@@ -78,6 +78,26 @@ MAY_CHANGE = frozenset(
 """Keys that may say something else when a run is resumed: how long it is, and what is looked at."""
 
 
+RETIRED: Mapping[str, Any] = {
+    "faithful": False,
+    "double_q": False,
+    "std": "sigmoid2",
+    "grad_eval_aggregate": "mean",
+    "nes_step_size": False,
+    "reencode": False,
+    "test_horizon": None,
+}
+"""Keys that are gone, with the value that changes nothing: files that say it are still read."""
+
+
+def without_retired(values: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:
+    """The values without those of ``RETIRED``, but for keys that are ``known`` under that name."""
+    gone = RETIRED.keys() - set(known)
+    return {
+        key: value for key, value in values.items() if not (key in gone and value == RETIRED[key])
+    }
+
+
 def _check_colons(setting: str, value: Any, flag: str) -> None:
     """UserError where YAML read ``{key:1}`` as a key without a value."""
     for word, nothing in value.items() if isinstance(value, dict) else ():
@@ -294,7 +314,8 @@ def build_config(schema: type[C], layers: Iterable[Layer]) -> C:
     source: dict[str, str] = {}
     for where, layer in layers:
         # A value inside another comes last.
-        for key, value in sorted(layer.items(), key=lambda item: str(item[0]).count(".")):
+        given = without_retired(layer, known)
+        for key, value in sorted(given.items(), key=lambda item: str(item[0]).count(".")):
             name, *inner = str(key).split(".")
             check_key(where, str(key), known)
             place = f"{where}: key '{shorten(str(key))}'"

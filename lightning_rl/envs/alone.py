@@ -113,9 +113,7 @@ class AloneSynthetic:
         else:
             act = np.zeros(env.action_size, dtype=np.float32)
             act[action] = 1
-        outputs = self._dynamics(
-            np.concatenate([act, self.observe(state) if env.reencode else state])
-        )
+        outputs = self._dynamics(np.concatenate([act, state]))
         reward, done = float(outputs[-2]), float(outputs[-1])
         if env.done == "classifier":
             done = 1 / (1 + math.exp(-done))

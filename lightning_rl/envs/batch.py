@@ -19,8 +19,8 @@ class BatchStep(NamedTuple):
     where the episode ended), reward, terminated, truncated and length (environment steps that the
     decision took), each ``[N]``.
 
-    continuation ``[N]``: see ``Step``. info ``[N, I]``: the values that a ``GymBatch`` was asked
-    for.
+    continuation ``[N]``: see ``Step``. info: what the wrapper of a ``GymBatch``
+    records.
     """
 
     obs: Tensor
@@ -43,10 +43,11 @@ class BatchStep(NamedTuple):
 class EnvBatch(ABC):
     """``N`` environments; what member ``n`` meets depends on its seed and its own actions alone.
 
-    obs ``[N, O]``: the current observations.
+    obs ``[N, O]``: the current observations. cap_ends: for agents, the time limit is a termination.
     """
 
     obs: Tensor
+    cap_ends = False
 
     @abstractmethod
     def reset(self, where: Tensor) -> Tensor:

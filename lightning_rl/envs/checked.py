@@ -10,7 +10,7 @@ import os
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, SupportsFloat
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -23,7 +23,16 @@ from lightning_rl.core.errors import RolloutError
 from lightning_rl.core.limits import shorten, shown
 from lightning_rl.core.types import Array
 from lightning_rl.envs.func_env import FuncEnv, State, Step
-from lightning_rl.envs.spaces import flat_space, flattened, is_numbers, is_vector
+from lightning_rl.envs.spaces import (
+    Env,
+    ResetOutcome,
+    StepOutcome,
+    Wrapper,
+    flat_space,
+    flattened,
+    is_numbers,
+    is_vector,
+)
 
 _TRUTHS = (bool, np.bool_)
 _LARGEST, _SHORT = float(np.finfo(np.float32).max), 64
@@ -40,7 +49,7 @@ Place = tuple[str, int]
 """(file, line)."""
 
 
-class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordConstructorArgs):
+class CheckedEnv(Wrapper, gymnasium.utils.RecordConstructorArgs):
     """An environment within its time limit of ``horizon`` steps, its observations as vectors.
 
     RolloutError where it raises or calls ``sys.exit``, or breaks Gymnasium's interface: a reward or
@@ -48,7 +57,7 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordCo
     of another shape, return values of the old Gym.
     """
 
-    def __init__(self, env: gymnasium.Env[Any, Any], gamename: str, horizon: int):
+    def __init__(self, env: Env, gamename: str, horizon: int):
         gymnasium.utils.RecordConstructorArgs.__init__(self, gamename=gamename, horizon=horizon)
         super().__init__(env)
         self.gamename, self.horizon = gamename, horizon
@@ -61,14 +70,14 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordCo
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+    ) -> ResetOutcome:
         self.seed, self.length = episode_seed(seed), 0
         outcome = self._call("reset", seed=self.seed, options=reset_options(options))
         if not (isinstance(outcome, tuple) and len(outcome) == 2 and isinstance(outcome[1], dict)):
             raise self._wrong("reset", f"returned {_form(outcome)}, expected (obs, info)")
         return self._observation("reset", outcome[0]), outcome[1]
 
-    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> StepOutcome:
         outcome = self._call("step", action)
         try:
             obs, reward, terminated, truncated, info = outcome

@@ -12,15 +12,15 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, SupportsFloat
+from typing import Any
 
-import gymnasium
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from lightning_rl.core.files import write_bytes
 from lightning_rl.core.types import Array, FloatArray
-from lightning_rl.envs.gym import Env, rollout_env
+from lightning_rl.envs.gym import rollout_env
+from lightning_rl.envs.spaces import Env, ResetOutcome, StepOutcome, Wrapper
 from lightning_rl.envs.spec import EnvSpec
 
 _NARROWEST = 400  # pixels: a line of text has room
@@ -43,7 +43,7 @@ class Story:
     asked: str | None = None
 
 
-class Filmed(gymnasium.Wrapper[Any, Any, Any, Any]):
+class Filmed(Wrapper):
     """Gives ``show`` every frame of every episode, with its story on it."""
 
     def __init__(self, env: Env, story: Story, show: Callable[[Array], None]):
@@ -56,14 +56,14 @@ class Filmed(gymnasium.Wrapper[Any, Any, Any, Any]):
         """Frames in a second of the environment's time."""
         return float(self.env.metadata.get("render_fps") or 30)
 
-    def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
+    def reset(self, **kwargs: Any) -> ResetOutcome:
         outcome = self.env.reset(**kwargs)
         self._steps, self._return = 0, 0.0
         self._command = np.array([self.story.command], dtype=np.float32)
         self._draw()
         return outcome
 
-    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> StepOutcome:
         outcome = self.env.step(action)
         reward = float(outcome[1])
         self._steps, self._return = self._steps + 1, self._return + reward

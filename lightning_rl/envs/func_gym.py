@@ -10,12 +10,12 @@ import torch
 
 from lightning_rl.core.checks import NOT_RESET, check_render_mode, episode_seed, reset_options
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.types import Array, FloatArray
+from lightning_rl.core.types import Array
 from lightning_rl.envs.func_env import FuncEnv, State
-from lightning_rl.envs.spaces import checked_action, finite_box
+from lightning_rl.envs.spaces import Env, ResetOutcome, StepOutcome, checked_action, finite_box
 
 
-class FuncGymEnv(gymnasium.Env[Any, Any]):
+class FuncGymEnv(Env):
     """A ``FuncEnv`` as Gymnasium has environments; time limits come from ``max_episode_steps``
     at registration, as for all.
     """
@@ -36,12 +36,12 @@ class FuncGymEnv(gymnasium.Env[Any, Any]):
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[FloatArray, dict[str, Any]]:
+    ) -> ResetOutcome:
         super().reset(seed=episode_seed(seed), options=reset_options(options))
         self.state = self.env.reset(self._noise(self.env.reset_noise_size))
         return self.env.observe(self.state).numpy().copy(), {}
 
-    def step(self, action: Any) -> tuple[FloatArray, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> StepOutcome:
         if self.state is None:
             raise UserError(NOT_RESET)
         act = torch.as_tensor(checked_action(self.action_space, action))

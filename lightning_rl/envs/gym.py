@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, SupportsFloat
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -14,17 +14,23 @@ from lightning_rl.core.limits import shown
 from lightning_rl.core.modules import allow
 from lightning_rl.core.types import Array
 from lightning_rl.envs.checked import CheckedEnv
-from lightning_rl.envs.spaces import OwnAction, acting_space
+from lightning_rl.envs.spaces import (
+    Env,
+    OwnAction,
+    ResetOutcome,
+    StepOutcome,
+    Wrapper,
+    acting_space,
+)
 from lightning_rl.envs.spec import EnvSpec, env_spec, plain_env, takes_render_mode
 
-Env = gymnasium.Env[Any, Any]
 STEPS = "lightning_rl/steps"
 """Where ``info`` says how many steps a repeated action took: a name that no environment has for
 something of its own.
 """
 
 
-class SparseReturn(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+class SparseReturn(Wrapper, RecordConstructorArgs):
     """Pays nothing until the last step of the episode, which carries the sum of all rewards.
 
     It must wrap the time limit, so that a truncated episode is paid too.
@@ -35,11 +41,11 @@ class SparseReturn(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         super().__init__(env)
         self._sum = 0.0
 
-    def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
+    def reset(self, **kwargs: Any) -> ResetOutcome:
         self._sum = 0.0
         return self.env.reset(**kwargs)
 
-    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> StepOutcome:
         obs, reward, terminated, truncated, info = self.env.step(action)
         self._sum += float(reward)
         return obs, self._sum if terminated or truncated else 0.0, terminated, truncated, info
@@ -50,17 +56,17 @@ def doubled(log: Array, axis: int) -> Array:
     return np.concatenate([log, np.zeros_like(log)], axis=axis)
 
 
-class RepeatAction(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+class RepeatAction(Wrapper, RecordConstructorArgs):
     """Takes each action ``repeat`` times, rewards summed, until the episode ends; ``info``
     counts the steps.
     """
 
-    def __init__(self, env: Env, repeat: int):
+    def __init__(self, env: Env, repeat: int = 1):
         RecordConstructorArgs.__init__(self, repeat=repeat)
         super().__init__(env)
         self.repeat = repeat
 
-    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> StepOutcome:
         total, over, count, steps = 0.0, False, 0, 0
         while count < self.repeat and not over:
             obs, reward, terminated, truncated, info = self.env.step(action)

@@ -8,9 +8,8 @@ import signal
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, SupportsFloat
+from typing import Any
 
-import gymnasium
 import numpy as np
 import torch
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
@@ -28,27 +27,29 @@ from lightning_rl.core.seeding import (
 from lightning_rl.core.types import Array
 from lightning_rl.core.workers import check_may_start, leave_with_parent
 from lightning_rl.envs.batch import BatchStep, EnvBatch
-from lightning_rl.envs.gym import STEPS, Env, RepeatAction, doubled, rollout_env
+from lightning_rl.envs.gym import STEPS, RepeatAction, doubled, rollout_env
+from lightning_rl.envs.spaces import Env, ResetOutcome, StepOutcome, Wrapper
 from lightning_rl.envs.spec import EnvSpec
 
+RECORD = "lightning_rl/record"
 _LOG_STEPS = 1024  # of actions that there is room for at first: a time limit may be as good as none
 
 
-class _Idle(gymnasium.Wrapper[Any, Any, Any, Any]):
+class _Idle(Wrapper):
     """Replaces an environment whose steps are no longer needed: a step of it costs nothing."""
 
     def __init__(self, env: Env):
         super().__init__(env)
         self._obs = np.zeros(env.observation_space.shape or (), dtype=env.observation_space.dtype)
 
-    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> StepOutcome:
         return self._obs, 0.0, False, False, {STEPS: 1}
 
-    def reset(self, **_: Any) -> tuple[Any, dict[str, Any]]:
+    def reset(self, **_: Any) -> ResetOutcome:
         return self._obs, {}
 
 
-class _Apart(gymnasium.Wrapper[Any, Any, Any, Any]):
+class _Apart(Wrapper):
     """Keeps an environment apart from others in its process, and from what a vector environment
     cannot put together.
 
@@ -58,29 +59,29 @@ class _Apart(gymnasium.Wrapper[Any, Any, Any, Any]):
     alone: in a process of its own, where seeding is enough.
     """
 
-    def __init__(self, env: Env, gamename: str, info_keys: Sequence[str], alone: bool):
+    def __init__(self, env: Env, gamename: str, alone: bool):
         super().__init__(env)
-        self.gamename, self.keys, self.alone = gamename, (STEPS, *info_keys), alone
+        self.gamename, self.alone = gamename, alone
         self.kind = type(env.unwrapped)
         self._states: States | None = None
         self._exchanges = not alone
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+    ) -> ResetOutcome:
         if self.alone and seed is not None:
             seed_generators(seed)
         with self._own_states(seed):
             return self.env.reset(seed=seed, options=options)[0], {}
 
-    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> StepOutcome:
         if self._exchanges:
             with self._own_states():
                 outcome = self.env.step(action)
         else:
             outcome = self.env.step(action)
-        obs, reward, terminated, truncated, info = outcome
-        return obs, reward, terminated, truncated, {key: info[key] for key in self.keys}
+        *rest, info = outcome
+        return (*rest, {key: info[key] for key in (STEPS, RECORD) if key in info})
 
     @contextlib.contextmanager
     def _own_states(self, seed: int | None = None) -> Iterator[None]:
@@ -125,18 +126,16 @@ class GymBatch(EnvBatch):
     processes: one process per environment instead of all in this one; pays where a step takes
     longer than about 0.1 ms. A vector environment cannot shrink: with processes, the environments
     of finished members play on.
-    info_keys: entries of Gymnasium's info that each step gives, in this order. repeater: takes each
-    action ``repeat`` times.
+    wrapper: of each environment; its ``info`` has ``STEPS``, and maybe ``RECORD``, which a step of
+    the batch then gives as its info.
     """
 
     def __init__(
         self,
         spec: EnvSpec,
         seeds: Sequence[int],
-        repeat: int = 1,
         processes: bool = False,
-        info_keys: Sequence[str] = (),
-        repeater: Callable[[Env, int], Env] = RepeatAction,
+        wrapper: Callable[[Env], Env] = RepeatAction,
     ):
         if processes:
             check_may_start("simulator processes", "use simulator=serial")
@@ -147,9 +146,8 @@ class GymBatch(EnvBatch):
                 # an inherited handler would survive being terminated
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
                 leave_with_parent()
-            return _Apart(repeater(rollout_env(spec), repeat), spec.gamename, info_keys, processes)
+            return _Apart(wrapper(rollout_env(spec)), spec.gamename, processes)
 
-        self._info_keys = tuple(info_keys)
         kind: Any = AsyncVectorEnv if processes else SyncVectorEnv
         self.envs = kind([make] * len(seeds), autoreset_mode=AutoresetMode.DISABLED)
         self._seeds, self._episodes = list(seeds), [0] * len(seeds)
@@ -207,9 +205,8 @@ class GymBatch(EnvBatch):
         cut = torch.from_numpy(truncated[self._slot].copy()) & ~ended
         length = torch.from_numpy(np.asarray(info[STEPS])[self._slot].astype(np.int64))
         self.obs = self._rows(obs)
-        columns = [np.asarray(info[key])[self._slot] for key in self._info_keys]
-        values = torch.from_numpy(np.stack(columns, axis=1).astype(np.float32)) if columns else None
-        return BatchStep(self.obs, self._rows(reward), ended, cut, length, info=values)
+        record = self._rows(info[RECORD]) if RECORD in info else None
+        return BatchStep(self.obs, self._rows(reward), ended, cut, length, info=record)
 
     def _episode_seed(self, slot: int) -> int:
         return derive_seed(self._seeds[slot], "reset", self._episodes[slot]) % 2**31

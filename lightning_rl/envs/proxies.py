@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from lightning_rl.core.checks import user_path
+from lightning_rl.core.config import without_retired
 from lightning_rl.core.contents import (
     FLAG,
     PLAIN_DICT,
@@ -101,13 +102,6 @@ class Proxy(ABC):
         return env_spec(self.gamename)
 
     @property
-    def limit_terminates(self) -> bool | None:
-        """Whether agents treat that cut as a termination: the proxy's ``cap_ends``; None where
-        the agents' config says it.
-        """
-        return getattr(self, "cap_ends", None)
-
-    @property
     @abstractmethod
     def net(self) -> Evolvable:
         """What the parameters of the proxy are: ``init`` gives fresh ones, ``evolved`` says
@@ -127,7 +121,7 @@ class SyntheticProxy(Proxy):
 
     horizon: steps after which an episode is cut. cap_ends: that cut is a termination. latent_size:
     see ``SyntheticNet``.
-    reencode, done: see ``SyntheticEnv``; with done ``always`` the horizon is one step.
+    done: see ``SyntheticEnv``; with done ``always`` the horizon is one step.
     """
 
     kind: ClassVar[str] = "SE"
@@ -136,7 +130,6 @@ class SyntheticProxy(Proxy):
         "latent_size": count(0, WIDTH),
         "horizon": count(1),
         "cap_ends": FLAG,
-        "reencode": FLAG,
         "done": word(*get_args(DoneKind)),
     }
 
@@ -145,7 +138,6 @@ class SyntheticProxy(Proxy):
     horizon: int
     latent_size: int = 0
     cap_ends: bool = False
-    reencode: bool = False
     done: DoneKind = "raw"
 
     @property
@@ -162,14 +154,14 @@ class SyntheticProxy(Proxy):
     def env(self, params: Tensor) -> SyntheticEnv:
         """The environments of params ``[N, D]``."""
         kind = OneStepEnv if self.done == "always" else SyntheticEnv
-        return kind(
-            self.net, params, start_task(self.spec), self.spec.one_hot, self.reencode, self.done
-        )
+        return kind(self.net, params, start_task(self.spec), self.spec.one_hot, self.done)
 
     def batch(
         self, params: Tensor, seeds: Sequence[int], gamma: float, repeat: int = 1
     ) -> EnvBatch:
-        return FuncBatch(self.env(params), self.horizon, seeds, repeat)
+        envs = FuncBatch(self.env(params), self.horizon, seeds, repeat)
+        envs.cap_ends = self.cap_ends
+        return envs
 
 
 @functools.cache
@@ -220,8 +212,8 @@ def read_proxy(path: Path, gamename: str | None = None) -> tuple[Proxy, Tensor, 
         known = {key: value for key, value in content["about"].items() if key in _ABOUT}
         check(known, _ABOUT, "about")
         kind, params = kinds()[content["kind"]], content["params"]
-        check(content["settings"], kind.settings, "settings")
-        settings: dict[str, Any] = dict(content["settings"])
+        settings = without_retired(content["settings"], kind.settings)
+        check(settings, kind.settings, "settings")
         if "hidden" in settings:
             settings["hidden"] = tuple(settings["hidden"])
         proxy = kind(**settings)

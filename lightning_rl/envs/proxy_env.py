@@ -5,7 +5,7 @@ with the package.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, SupportsFloat
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -25,12 +25,21 @@ from lightning_rl.core.gamenames import OWN_IDS, folder_name
 from lightning_rl.core.modules import allow
 from lightning_rl.core.types import Array, FloatArray
 from lightning_rl.envs.alone import AloneOneStep, AlonePairs, AloneReward, AloneSynthetic
-from lightning_rl.envs.gym import Env, SparseReturn
+from lightning_rl.envs.gym import SparseReturn
 from lightning_rl.envs.one_step import OneStepEnv
 from lightning_rl.envs.pictures import BLUE, picture
 from lightning_rl.envs.proxies import Proxy, SyntheticProxy, proxy_path, read_proxy, shipped
 from lightning_rl.envs.reward_network import RewardProxy
-from lightning_rl.envs.spaces import checked_action, finite_box, flat_space, flattened, is_vector
+from lightning_rl.envs.spaces import (
+    Env,
+    ResetOutcome,
+    StepOutcome,
+    checked_action,
+    finite_box,
+    flat_space,
+    flattened,
+    is_vector,
+)
 from lightning_rl.envs.spec import OwnHorizon, plain_env, takes_render_mode
 from lightning_rl.envs.synthetic import SyntheticEnv
 from lightning_rl.envs.synthetic_dataset import DatasetEnv, DatasetProxy
@@ -39,7 +48,7 @@ from lightning_rl.functional.scaling import units
 _ROWS = 8  # of a picture
 
 
-class SyntheticGymEnv(gymnasium.Env[Any, Any], OwnHorizon):
+class SyntheticGymEnv(Env, OwnHorizon):
     """A synthetic environment, or a dataset pair by pair, with the actions of its task.
 
     A picture has a bar for each number of the observation, as high as that lies in the task's
@@ -70,13 +79,13 @@ class SyntheticGymEnv(gymnasium.Env[Any, Any], OwnHorizon):
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[FloatArray, dict[str, Any]]:
+    ) -> ResetOutcome:
         super().reset(seed=episode_seed(seed), options=reset_options(options))
         noise = self.np_random.random(self._noise_size, dtype=np.float32)
         self._state, self._length = self._alone.reset(noise), 0
         return self._obs(self._state), {}
 
-    def step(self, action: Any) -> tuple[FloatArray, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> StepOutcome:
         if self._state is None:
             raise UserError(NOT_RESET)
         step = self._alone.step(self._state, self._acted(checked_action(self.action_space, action)))
@@ -114,7 +123,7 @@ def _alone(env: SyntheticEnv | DatasetEnv) -> AloneSynthetic | AlonePairs:
     return AloneOneStep(env) if isinstance(env, OneStepEnv) else AloneSynthetic(env)
 
 
-class RewardGymEnv(gymnasium.Env[Any, Any], OwnHorizon):
+class RewardGymEnv(Env, OwnHorizon):
     """The real task with the reward of a network; ``info["real_reward"]`` is the task's own."""
 
     about: dict[str, Any]
@@ -137,14 +146,14 @@ class RewardGymEnv(gymnasium.Env[Any, Any], OwnHorizon):
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+    ) -> ResetOutcome:
         seed, options = episode_seed(seed), reset_options(options)
         super().reset(seed=seed)
         obs, info = self.task.reset(seed=seed, options=options)
         self._seen = self._vector(obs)
         return obs, info
 
-    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> StepOutcome:
         if self._seen is None:
             raise UserError(NOT_RESET)
         obs, reward, terminated, truncated, info = self.task.step(

@@ -7,9 +7,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, SupportsFloat
+from typing import Any, ClassVar, cast
 
-import gymnasium
 import numpy as np
 import torch
 from torch import Tensor
@@ -20,9 +19,10 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.envs.adapters import func_env
 from lightning_rl.envs.batch import BatchStep, EnvBatch, FuncBatch
 from lightning_rl.envs.func_env import FuncEnv, State, Step
-from lightning_rl.envs.gym import STEPS, Env
-from lightning_rl.envs.gym_batch import GymBatch
+from lightning_rl.envs.gym import STEPS
+from lightning_rl.envs.gym_batch import RECORD, GymBatch
 from lightning_rl.envs.proxies import NETWORK_SETTINGS, Proxy, start_task
+from lightning_rl.envs.spaces import Env, StepOutcome, Wrapper
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.envs.wrapped_batch import WrappedBatch
 from lightning_rl.functional.reward_shaping import REWARD_FORMS, RewardForm, shaped_reward
@@ -147,10 +147,10 @@ class RewardEnv(FuncEnv):
         return RewardEnv(self.net, self.params.to(device), self.real.to(device), self.gamma)
 
 
-class RecordedRepeat(gymnasium.Wrapper[Any, Any, Any, Any]):
+class RecordedRepeat(Wrapper):
     """As ``RepeatAction``, with a record of every step, as a learned reward needs it.
 
-    ``info["steps"]`` ``[repeat, 1 + O + I]``: reward, next observation and the values of
+    ``info[RECORD]`` ``[repeat, 1 + O + I]``: reward, next observation and the values of
     ``info_keys``; 0 beyond the end.
     """
 
@@ -159,14 +159,14 @@ class RecordedRepeat(gymnasium.Wrapper[Any, Any, Any, Any]):
         size = 1 + int(np.prod(env.observation_space.shape or ())) + len(info_keys)
         self.info_keys, self.shape = tuple(info_keys), (repeat, size)
 
-    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> StepOutcome:
         steps, total, length, over = np.zeros(self.shape, np.float32), 0.0, 0, False
         while length < len(steps) and not over:
             obs, reward, terminated, truncated, info = self.env.step(action)
             values = [info[key] for key in self.info_keys]
             steps[length] = [float(reward), *np.asarray(obs).ravel(), *values]
             total, length, over = total + float(reward), length + 1, terminated or truncated
-        return obs, total, terminated, truncated, {"steps": steps, STEPS: length}
+        return obs, total, terminated, truncated, {RECORD: steps, STEPS: length}
 
 
 class RewardBatch(WrappedBatch):
@@ -184,14 +184,13 @@ class RewardBatch(WrappedBatch):
         repeat: int = 1,
         info_keys: Sequence[str] = (),
     ):
-        repeater = functools.partial(RecordedRepeat, info_keys=info_keys)
-        super().__init__(GymBatch(spec, seeds, repeat, info_keys=("steps",), repeater=repeater))
+        wrapper = functools.partial(RecordedRepeat, repeat=repeat, info_keys=info_keys)
+        super().__init__(GymBatch(spec, seeds, wrapper=wrapper))
         self.net, self.params, self.gamma = net, params, gamma
 
     def step(self, action: Tensor) -> BatchStep:
         obs, step = self.obs, super().step(action)
-        assert step.info is not None
-        steps, size = step.info.squeeze(1), obs.shape[-1]
+        steps, size = cast(Tensor, step.info), obs.shape[-1]
         reward, after, info = steps.split([1, size, steps.shape[-1] - 1 - size], dim=-1)
         before = torch.cat([obs.unsqueeze(1), after[:, :-1]], dim=1)
         learned = self.net.reward(self.params, reward.squeeze(-1), before, after, info, self.gamma)

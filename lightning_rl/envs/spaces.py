@@ -7,8 +7,9 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsFloat
 
+import gymnasium
 import numpy as np
 from gymnasium import Space, spaces
 from gymnasium.wrappers.utils import rescale_box
@@ -17,6 +18,11 @@ from lightning_rl.core.checks import whole_number
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import WIDTH, shown
 from lightning_rl.core.types import Array
+
+Env = gymnasium.Env[Any, Any]
+Wrapper = gymnasium.Wrapper[Any, Any, Any, Any]
+ResetOutcome = tuple[Any, dict[str, Any]]
+StepOutcome = tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]
 
 _FLAT = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 

@@ -35,7 +35,7 @@ from lightning_rl.core.modules import MODULES, advice, allow, may_import
 from lightning_rl.envs.checked import located
 from lightning_rl.envs.func_env import is_func_env
 from lightning_rl.envs.func_gym import FuncGymEnv
-from lightning_rl.envs.spaces import check_actions, check_observations
+from lightning_rl.envs.spaces import Env, check_actions, check_observations
 
 DEFAULT_HORIZON = 1000
 """Time limit where none is known; that of Gymnasium's robots."""
@@ -263,7 +263,7 @@ def _read(gamename: str, game: Game, entry: GymSpec) -> EnvSpec:
     )
 
 
-def _require_spaces(gamename: str, env: gymnasium.Env[Any, Any]) -> None:
+def _require_spaces(gamename: str, env: Env) -> None:
     """UserError where the class of an environment forgets its spaces, which ``gymnasium.Env``
     only declares.
     """
@@ -286,7 +286,7 @@ def _require_spaces(gamename: str, env: gymnasium.Env[Any, Any]) -> None:
         )
 
 
-def _time_limit(env: gymnasium.Env[Any, Any]) -> int | None:
+def _time_limit(env: Env) -> int | None:
     """The limit of a ``TimeLimit`` wrapper that the user's own function or class has put around
     it, or that a proxy has.
     """
@@ -297,7 +297,7 @@ def _time_limit(env: gymnasium.Env[Any, Any]) -> int | None:
     return env.horizon if isinstance(env, OwnHorizon) else None
 
 
-def plain_env(spec: EnvSpec, **options: Any) -> gymnasium.Env[Any, Any]:
+def plain_env(spec: EnvSpec, **options: Any) -> Env:
     """The environment of ``spec`` as Gymnasium makes it, without the time limit that Gymnasium has
     for it.
 
@@ -307,7 +307,7 @@ def plain_env(spec: EnvSpec, **options: Any) -> gymnasium.Env[Any, Any]:
     return _make(spec.gamename, _entry(spec.gamename, spec.env), {**dict(spec.kwargs), **options})
 
 
-def _make(gamename: str, entry: GymSpec, kwargs: dict[str, Any]) -> gymnasium.Env[Any, Any]:
+def _make(gamename: str, entry: GymSpec, kwargs: dict[str, Any]) -> Env:
     entry = copy.deepcopy(entry)
     entry.order_enforce = False  # the roll-out loop resets before it steps
     try:

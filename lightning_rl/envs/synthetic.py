@@ -106,9 +106,8 @@ class SyntheticEnv(FuncEnv):
     ``[N, D]``.
 
     real: the task, for sizes and start states; its dynamics are not used.
-    one_hot: the agent sees the largest output as a one-hot vector. reencode: that vector is the
-    environment's next input, too (the earlier code fed back the raw outputs, so that what the agent
-    sees is not Markov).
+    one_hot: the agent sees the largest output as a one-hot vector. The networks' next input is
+    the raw output, so that what the agent sees is not Markov.
     done: ``raw`` as above; ``classifier`` for models that are trained with a log loss: d =
     sigmoid(output); ``always`` is ``one_step.OneStepEnv``.
     """
@@ -119,11 +118,10 @@ class SyntheticEnv(FuncEnv):
         params: Tensor,
         real: FuncEnv,
         one_hot: bool = False,
-        reencode: bool = False,
         done: DoneKind = "raw",
     ):
         self.net, self.params, self.real = net, params, real
-        self.one_hot, self.reencode, self.done = one_hot, reencode, done
+        self.one_hot, self.done = one_hot, done
         low, high = (0.0, 1.0) if one_hot else (-math.inf, math.inf)
         self.obs_low, self.obs_high = (low,) * net.obs_size, (high,) * net.obs_size
         self.action_size, self.continuous = real.action_size, real.continuous
@@ -153,7 +151,7 @@ class SyntheticEnv(FuncEnv):
             act = action.clamp(-1, 1)
         else:
             act = F.one_hot(action, self.action_size).to(state.dtype)
-        x = torch.cat([act, self.observe(state) if self.reencode else state], dim=-1)
+        x = torch.cat([act, state], dim=-1)
         after = self._head("state", x)
         reward = self._head("reward", x).squeeze(-1)
         done = self._head("done", x).squeeze(-1)
@@ -169,4 +167,4 @@ class SyntheticEnv(FuncEnv):
 
     def with_params(self, params: Tensor, real: FuncEnv) -> Self:
         """The same with other parameters, and the task for their device."""
-        return type(self)(self.net, params, real, self.one_hot, self.reencode, self.done)
+        return type(self)(self.net, params, real, self.one_hot, self.done)

@@ -32,7 +32,6 @@ OPTIONAL = (
     "noise_decay",
     "score_transform",
     "weight_decay",
-    "nes_step_size",
 )
 """Keys that not every strategy reads; ``Strategy.reads`` says which it does."""
 
@@ -55,11 +54,9 @@ class StrategyConfig:
     step_decay: Annotated[float, Field(gt=0, le=1)]
     score_transform: Annotated[str, BeforeValidator(_transform_name)]
     num_grad_evals: Agents
-    grad_eval_aggregate: Literal["mean", "min"]
     center_agents: Agents
     shared_agents: bool
     weight_decay: Share
-    nes_step_size: bool
     keep: Literal["best", "last"]
 
     @model_validator(mode="after")
@@ -231,13 +228,12 @@ class Strategy(nn.Module, ABC):
         cfg = self.cfg
         of_mean, rest = scores.double().split([cfg.center_agents, len(scores) - cfg.center_agents])
         grouped = rest.unflatten(0, (len(cfg.signs), cfg.population, cfg.num_grad_evals))
-        candidates = grouped.mean(-1) if cfg.grad_eval_aggregate == "mean" else grouped.amin(-1)
         baseline = float(of_mean.mean())
         self.improved = cfg.keep == "last" or baseline > float(self.best_score)
         if self.improved:
             self.best.copy_(self.mean)
             self.best_score.fill_(baseline)
-        self.estimate(generation, candidates, baseline)
+        self.estimate(generation, grouped.mean(-1), baseline)
         return baseline
 
     def noise_std(self, generation: int) -> float:
@@ -297,8 +293,7 @@ class Strategy(nn.Module, ABC):
 class Published(Strategy, name="published"):
     """The strategy of arXiv 2202.02790: the better half of each pair, weighted, times step_size.
 
-    The step is divided neither by noise_std nor (without ``nes_step_size``) by P, and weight decay
-    does not depend on it.
+    The step is divided neither by noise_std nor by P, and weight decay does not depend on it.
     """
 
     reads = OPTIONAL
@@ -315,9 +310,8 @@ class Published(Strategy, name="published"):
         )
 
     def optimizer(self) -> torch.optim.Optimizer:
-        cfg = self.cfg
-        rate = cfg.step_size / cfg.population if cfg.nes_step_size else cfg.step_size
-        return self.decaying(torch.optim.SGD([self.mean], lr=rate), by_step_size=False)
+        sgd = torch.optim.SGD([self.mean], lr=self.cfg.step_size)
+        return self.decaying(sgd, by_step_size=False)
 
 
 def vector(values: Tensor) -> Vector:

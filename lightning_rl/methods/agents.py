@@ -146,12 +146,10 @@ class AgentRollouts(StackedRollouts):
         if cfg.judge == "test" and rule:
             score = mean_test_return(functools.partial(make_envs, spec), 1)
             self.training: MemberTraining = JudgedTraining.of(
-                method.agent, envs, cfg, rule, cfg.faithful, spec=spec, score=score
+                method.agent, envs, cfg, rule, spec=spec, score=score
             )
         else:
-            self.training = MemberTraining.of(
-                method.agent, envs, cfg, rule, cfg.faithful, spec=spec
-            )
+            self.training = MemberTraining.of(method.agent, envs, cfg, rule, spec=spec)
 
     def evaluate(self) -> list[Scores]:
         """Every member's own policy."""

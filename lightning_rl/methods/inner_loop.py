@@ -165,8 +165,6 @@ class InnerLoop:
         judge_episodes: real ones after each training episode, where the stop rule is ``solved`` or
             the reward alone is learned; 0: none, and the stop rule judges the returns on the proxy.
         max_train_steps: environment steps; an agent that takes longer is tested as it is then.
-        test_horizon: steps after which the real episodes of ``test_episodes`` are cut; None: the
-            task's time limit.
     """
 
     proxy: Proxy
@@ -179,7 +177,6 @@ class InnerLoop:
     solved_return: float | None = None
     unsolved_penalty: float = 0.0
     judge_episodes: int = 0
-    test_horizon: int | None = None
 
     def __post_init__(self) -> None:
         if self.vary:
@@ -230,8 +227,6 @@ class InnerLoop:
         self, agent: Actors, results: Results, spec: EnvSpec, seeds: Sequence[int]
     ) -> Trained:
         """With ``test_episodes`` real episodes of each member that has not failed."""
-        if self.test_horizon is not None:
-            spec = dataclasses.replace(spec, horizon=self.test_horizon)
         sound = (~_not_finite(agent, results)).nonzero().squeeze(1)
         if len(sound) == len(seeds):
             return Trained(agent, results, *self._tests(agent, results.judge_steps, spec, seeds))
@@ -277,15 +272,10 @@ class InnerLoop:
         if proxy.real_dynamics and spec.continuous:
             envs = FiniteActions(envs)
         rule = stop_rule(cfg, self.stop_rule, self.solved_return)
-        limit_terminates = proxy.limit_terminates
-        if limit_terminates is None:
-            limit_terminates = cfg.faithful
         if self.judge_episodes and (proxy.real_dynamics or self.stop_rule == "solved"):
             score = mean_test_return(functools.partial(task_envs, spec), self.judge_episodes)
-            return JudgedTraining.of(
-                agent, envs, cfg, rule, limit_terminates, spec=spec, score=score
-            )
-        return MemberTraining.of(agent, envs, cfg, rule, limit_terminates, spec=spec)
+            return JudgedTraining.of(agent, envs, cfg, rule, spec=spec, score=score)
+        return MemberTraining.of(agent, envs, cfg, rule, spec=spec)
 
     def outcomes(self, trained: Trained) -> list[Outcome]:
         """The outcome of each member."""

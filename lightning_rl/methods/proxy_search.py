@@ -33,7 +33,7 @@ from lightning_rl.envs.proxies import Proxy, SyntheticProxy, proxy_path, read_pr
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.evolution.callback import Evolution, Generation, worst_for_failed
 from lightning_rl.evolution.cluster import EXECUTORS
-from lightning_rl.evolution.executors import Evaluate, Executor, SerialExecutor
+from lightning_rl.evolution.executors import Executor, SerialExecutor
 from lightning_rl.evolution.strategies import STRATEGIES, StrategyConfig
 from lightning_rl.methods.base import Method
 from lightning_rl.methods.inner_loop import (
@@ -62,7 +62,6 @@ class ProxySearchConfig(StrategyConfig, MethodConfig):
     vary: bool
     solved_return: float | None
     test_episodes: Episodes
-    test_horizon: Annotated[list[PositiveInt], Field(min_length=2, max_length=2)] | None
     hidden: HiddenSizes
     activation: ActivationName
     start: str | None
@@ -133,7 +132,6 @@ class SEConfig(AgentSearchConfig):
     proxy_horizon: PositiveInt | None
     cap_ends: bool
     latent_size: Annotated[int, Field(ge=0, le=WIDTH)]
-    reencode: bool
 
     def ignored_keys(self) -> dict[str, str]:
         found = super().ignored_keys()
@@ -145,10 +143,6 @@ class SEConfig(AgentSearchConfig):
         return found
 
     def loop(self, spec: EnvSpec) -> InnerLoop:
-        if self.reencode and not spec.one_hot:
-            raise UserError(
-                f"key 'reencode': agents on {spec.gamename} see states as they are; leave it out"
-            )
         if not self.perfect_generations:
             return super().loop(spec)
         from lightning_rl.methods.perfect_learners import PerfectFirst  # others do not need it
@@ -201,7 +195,6 @@ class SEConfig(AgentSearchConfig):
             horizon=self.proxy_horizon or env_spec(gamename).horizon,
             latent_size=self.latent_size,
             cap_ends=self.cap_ends,
-            reencode=self.reencode,
         )
         if self.one_step:
             return dataclasses.replace(proxy, horizon=1, cap_ends=True, done="always")
@@ -355,11 +348,6 @@ class ProxySearch(ProxyMethod):
         super().__init__(gamename, **options)
         cfg: ProxySearchConfig = self.cfg
         self.inner_loop = cfg.loop(self.spec)
-        self.evaluate: Evaluate = self.inner_loop
-        if cfg.test_horizon is not None:
-            from lightning_rl.methods.curriculum import growing_horizon  # others do not need it
-
-            self.evaluate = growing_horizon(self.inner_loop, cfg)
         evolved = self.inner_loop.proxy.net.evolved()
         self.strategy = STRATEGIES[cfg.strategy](self._start(), evolved, cfg, self.seed)
         self.executor: Executor | None = None  # of a command line's --executor
@@ -407,7 +395,7 @@ class ProxySearch(ProxyMethod):
     def outer_loop(self) -> Evolution:
         """What makes generations, as this method's config says."""
         executor = self.executor or SerialExecutor(self.num_workers)
-        return Evolution(self.strategy, self.evaluate, executor)
+        return Evolution(self.strategy, self.inner_loop, executor)
 
     def on_fit_start(self) -> None:
         super().on_fit_start()
@@ -466,10 +454,10 @@ class ProxySearch(ProxyMethod):
 
     def solves(self, generation: Generation) -> bool:
         """Whether agents of the unperturbed proxy pass the solved return of the real task on
-        average, in whole episodes.
+        average.
         """
-        threshold, horizon = self.inner_loop.solved_return, self.cfg.test_horizon
-        if threshold is None or (horizon is not None and generation.number < horizon[1]):
+        threshold = self.inner_loop.solved_return
+        if threshold is None:
             return False
         evaluated = zip(generation.items, generation.outcomes, strict=True)
         returns = [outcome.test_return for item, outcome in evaluated if item.sign == 0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from lightning_rl.functional.world_model import gaussian_kl
@@ -12,16 +11,11 @@ from lightning_rl.nets.world_models import NoiseKind
 _MIN_STD = 1e-6
 
 
-def std_and_slope(kind: str, raw: Tensor) -> tuple[Tensor, Tensor]:
+def std_and_slope(raw: Tensor) -> tuple[Tensor, Tensor]:
     """From a network's output to a standard deviation, and its derivative.
 
-    kind: ``softplus``, ``sigmoid``, or ``sigmoid2``, which is between 0 and 2, and 1 at 0.
+    ``2 sigmoid(raw / 2)``: between 0 and 2, and 1 at 0.
     """
-    if kind == "softplus":
-        return F.softplus(raw), raw.sigmoid()
-    if kind == "sigmoid":
-        value = raw.sigmoid()
-        return value, value * (1 - value)
     half = torch.sigmoid(0.5 * raw)
     return 2 * half, half * (1 - half)
 
@@ -31,20 +25,20 @@ class GaussianLatent:
 
     The output is mean and raw standard deviation.
 
-    std: from the raw number to the standard deviation (see ``std_and_slope``), at least 1e-6.
+    The standard deviation (see ``std_and_slope``) is at least 1e-6.
     min_std is added to the encoder's standard deviation, not to the prior's.
     """
 
     noise_kind: NoiseKind = "normal"
 
-    def __init__(self, variables: int, std: str, min_std: float):
-        self.variables, self.std, self.min_std = variables, std, min_std
+    def __init__(self, variables: int, min_std: float):
+        self.variables, self.min_std = variables, min_std
         self.size = self.noise_size = variables
         self.output_size = 2 * variables
 
     @property
     def prior(self) -> GaussianLatent:
-        return GaussianLatent(self.variables, self.std, 0.0)
+        return GaussianLatent(self.variables, 0.0)
 
     def moments(self, output: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Mean and standard deviation ``[..., variables]``, and the derivative of the latter.
@@ -52,7 +46,7 @@ class GaussianLatent:
         By its raw number.
         """
         mean, raw = output.chunk(2, dim=-1)
-        std, slope = std_and_slope(self.std, raw)
+        std, slope = std_and_slope(raw)
         slope = slope.mul_(std > _MIN_STD)
         return mean, std.clamp(min=_MIN_STD) + self.min_std, slope
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
@@ -13,9 +13,6 @@ from torch import Tensor, nn
 from lightning_rl.functional.value_learning import dueling_q
 from lightning_rl.nets.members import ActivationName, MemberMLP, MemberPullback
 
-Combine = Callable[[Tensor, Tensor], Tensor]
-"""(value ``[..., 1]``, advantage ``[..., A]``) -> Q values ``[..., A]``."""
-
 
 @dataclass(frozen=True)
 class DuelingNet:
@@ -23,8 +20,7 @@ class DuelingNet:
 
     arXiv 1511.06581.
 
-    Each head has one hidden layer as wide as the features. combine: value plus a symmetric
-    projection of the advantages.
+    Each head has one hidden layer as wide as the features.
     """
 
     in_size: int
@@ -32,7 +28,6 @@ class DuelingNet:
     num_actions: int
     feature_size: int
     activation: ActivationName = "relu"
-    combine: Combine = dueling_q
 
     @cached_property
     def parts(self) -> tuple[MemberMLP, MemberMLP, MemberMLP]:
@@ -69,7 +64,7 @@ class DuelingNet:
         features, value, advantage = self.parts
         a, b, c = self.split(params)
         z = features(a, x)
-        return self.combine(value(b, z), advantage(c, z))
+        return dueling_q(value(b, z), advantage(c, z))
 
     @torch.no_grad()
     def vjp(self, params: Tensor, x: Tensor) -> tuple[Tensor, MemberPullback]:
@@ -82,22 +77,22 @@ class DuelingNet:
 
         def pullback(grad: Tensor, into: Tensor, want_x: bool = False) -> Tensor | None:
             into_a, into_b, into_c = self.split(into)
-            # ``combine`` subtracts the advantages' mean, so their gradient is this one less its
+            # ``dueling_q`` subtracts the advantages' mean, so their gradient is this one less its
             # mean: a symmetric projection.
             z_by_value = to_value(grad.sum(-1, keepdim=True), into_b, True)
-            z_by_advantage = to_advantage(self.combine(torch.zeros_like(v), grad), into_c, True)
+            z_by_advantage = to_advantage(dueling_q(torch.zeros_like(v), grad), into_c, True)
             return to_features(
                 cast(Tensor, z_by_value) + cast(Tensor, z_by_advantage), into_a, want_x
             )
 
-        return self.combine(v, adv), pullback
+        return dueling_q(v, adv), pullback
 
     def module(self, params: Tensor) -> nn.Module:
         """Member ``params`` ``[D]`` as a plain module."""
         features, value, advantage = (
             part.module(piece) for part, piece in zip(self.parts, self.split(params), strict=True)
         )
-        return DuelingModule(features, value, advantage, self.combine)
+        return DuelingModule(features, value, advantage)
 
     def from_modules(self, modules: Sequence[nn.Module]) -> Tensor:
         """The block ``[N, D]`` of plain modules laid out as ``module`` lays them out."""
@@ -116,20 +111,13 @@ MemberNet = MemberMLP | DuelingNet
 class DuelingModule(nn.Module):
     """One dueling network: obs ``[..., O]`` to Q values ``[..., A]``."""
 
-    def __init__(
-        self,
-        features: nn.Module,
-        value: nn.Module,
-        advantage: nn.Module,
-        combine: Combine = dueling_q,
-    ):
+    def __init__(self, features: nn.Module, value: nn.Module, advantage: nn.Module):
         super().__init__()
-        self.combine = combine
         self.features, self.value, self.advantage = features, value, advantage
 
     def forward(self, obs: Tensor) -> Tensor:
         z = self.features(obs)
-        return self.combine(self.value(z), self.advantage(z))
+        return dueling_q(self.value(z), self.advantage(z))
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,8 @@ from lightning_rl.core.errors import RolloutError, UserError
 from lightning_rl.core.seeding import kept_generators, seed_generators
 from lightning_rl.core.types import Array, Episode, FloatArray, Request
 from lightning_rl.core.workers import begin_worker, check_may_start, check_sendable
-from lightning_rl.envs.gym import STEPS, Env, doubled, rollout_env
+from lightning_rl.envs.gym import STEPS, doubled, rollout_env
+from lightning_rl.envs.spaces import Env
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.distributions import Categorical
 from lightning_rl.nets.policies import Actor

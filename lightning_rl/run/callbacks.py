@@ -35,7 +35,7 @@ from lightning_rl.core.stopping import (
 )
 from lightning_rl.core.types import ActionMode, Episode, Request
 from lightning_rl.envs.films import Story, filming_env
-from lightning_rl.envs.gym import Env
+from lightning_rl.envs.spaces import Env
 from lightning_rl.methods.base import Method
 from lightning_rl.rollouts.data_module import evaluation_requests
 from lightning_rl.rollouts.player import Player

@@ -156,7 +156,7 @@ def test_ppo_finds_the_values(env):
 
 def model_based(kind):
     cfg = config(
-        "replay" if kind == "double" else kind,
+        kind,
         gamma=GAMMA,
         temperature=1.0,
         learning_rate=0.01,
@@ -167,7 +167,6 @@ def model_based(kind):
         replay_size=500,
         target_interval=20,
         hidden=[16],
-        double_q=kind == "double",
         variables=8 if kind == "gaussian" else 3,
     )
     return ModelBasedDQN(cfg, Chain(), SEEDS)
@@ -177,7 +176,6 @@ def model_based(kind):
     ("kind", "steps", "tolerance"),
     [
         ("replay", 400, 0.05),
-        ("double", 400, 0.05),
         ("environment", 400, 0.05),
         ("simple", 450, 0.1),
         ("categorical", 600, 0.15),

@@ -233,7 +233,7 @@ def inner_loop(name, proxy_of, vary):
     [
         lambda game: synthetic_proxy(game, hidden=(4,), latent_size=2),
         lambda game: SyntheticProxy(
-            gamename=game, hidden=(4,), activation="tanh", horizon=1, done="always", reencode=True
+            gamename=game, hidden=(4,), activation="tanh", horizon=1, done="always"
         ),
         lambda game: RewardProxy(
             gamename=game, hidden=(4,), activation="prelu", form="additive_potential", gamma=0.9
@@ -378,11 +378,6 @@ def assert_works_on_meta(agent, looks=()):
 )
 def test_model_based_steps_and_updates_happen_where_the_agent_is(kind, env):
     assert_works_on_meta(model_based(kind, env))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_so_they_do_with_double_q_learning(kind):
-    assert_works_on_meta(model_based(kind, ProcMaze(2), double_q=True))
 
 
 def test_so_they_do_where_logits_are_taken_for_probabilities():

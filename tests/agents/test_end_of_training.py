@@ -64,10 +64,6 @@ def test_solved_takes_a_whole_window_and_the_threshold_itself():
     """Mean 5 of the last two: [9, 0, 9, 1] has 4.5, 4.5 and 5 after episodes 2, 3 and 4."""
     rule = functools.partial(solved, window=2, threshold=5.0)
     assert episodes(rule, 0, [9.0, 0.0, 9.0, 1.0, 0.0]) == (4, True)
-    assert episodes(functools.partial(solved, window=2, threshold=5.0, least=1), 0, [9.0, 0.0]) == (
-        1,
-        True,
-    )
     assert episodes(rule, 0, [4.0, 5.9, 4.0, 5.9, 4.0], limit=5) == (5, False)
     assert episodes(rule, 0, [6.0, 4.0]) == (2, True)
 

@@ -85,7 +85,7 @@ def check_same(agent, other):
 
 @pytest.mark.parametrize(
     ("kind", "changes"),
-    [*((kind, {}) for kind in KINDS), ("simple", {"updates_per_step": 3, "double_q": True})],
+    [*((kind, {}) for kind in KINDS), ("simple", {"updates_per_step": 3})],
 )
 def test_replayed_updates_are_the_updates(kind, changes, replays):
     """Of a memory that fills and turns over, through several blocks of noise and target

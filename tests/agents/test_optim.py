@@ -134,13 +134,6 @@ def test_first_step_is_the_learning_rate_along_the_sign():
     torch.testing.assert_close(params.detach(), torch.tensor([[-0.1, 0.1], [-0.2, 0.0]]))
 
 
-def test_what_does_not_fit_is_refused():
-    with pytest.raises(ValueError, match=r"need one learning rate or 5, one per member, got \[1\]"):
-        MemberAdam(nn.Parameter(torch.zeros(N, D)), [0.1])
-    with pytest.raises(ValueError, match="without a gradient"):
-        MemberAdam(nn.Parameter(torch.zeros(N, D)), 0.1).step()
-
-
 @pytest.mark.parametrize(
     "make", [lambda params: Adam([params], 0.1), lambda params: MemberAdam(params, 0.1)]
 )

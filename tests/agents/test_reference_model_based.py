@@ -36,7 +36,7 @@ def slip(place, action, event):
     return (0.15, 0.0, 0.0)[place], 1.0, place
 
 
-def make(kind, double_q=False, episodic=True):
+def make(kind, episodic=True):
     env = Slippery()
     env.episodic = episodic
     cfg = config(
@@ -53,7 +53,6 @@ def make(kind, double_q=False, episodic=True):
         replay_size=20,
         target_interval=1,
         learning_starts=0,
-        double_q=double_q,
         hidden=[HIDDEN],
         variables=VARIABLES,
         classes=CLASSES,
@@ -222,7 +221,7 @@ def check(agent, experience, place, real, updates):
                     agent, n, number, place, real, params
                 )
                 judged = q_of(agent.target[n], after)
-                best = q_of(params if agent.cfg.double_q else agent.target[n], after).argmax(-1)
+                best = q_of(agent.target[n], after).argmax(-1)
                 goal = reward + discount * judged.gather(-1, best.unsqueeze(-1)).squeeze(-1)
             q = (
                 experience(agent, n, number, place, real, params)[0]
@@ -236,10 +235,9 @@ def check(agent, experience, place, real, updates):
             close_to_adam(agent.online.adam, n, adam, [params])
 
 
-@pytest.mark.parametrize("double_q", [False, True])
 @pytest.mark.parametrize("kind", ["replay", "environment"])
-def test_two_updates_without_a_learned_model(kind, double_q):
-    agent = make(kind, double_q)
+def test_two_updates_without_a_learned_model(kind):
+    agent = make(kind)
     place, real = remember(agent)
     experience = replayed if kind == "replay" else in_the_environment
     check(agent, experience, place, real, lambda number: agent.update(number, agent.optimizers()))

@@ -6,7 +6,6 @@ from helpers.members import HORIZON, Match, Task, config, ddqn_of, epsilon, tabl
 
 from lightning_rl.agents.tabular import QLearning
 from lightning_rl.agents.training import MemberTraining
-from lightning_rl.agents.variation import Variation
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.grids import GRID_WORLDS
 
@@ -34,23 +33,18 @@ def test_time_limits_are_stored_as_told():
         def learn(self, transition, over, step, active):
             seen.append(transition.discount.item())
 
-    for faithful, last in ((False, 0.5), (True, 0.0)):
+    for cap_ends, last in ((False, 0.5), (True, 0.0)):
         seen = []
         settings = {"gamma": 0.5, "learning_rate": 0.1, **epsilon(0.1, 0.1, 0.1)}
         agent = Spy(config("QL", **settings), Task(3, 3), [0])
-        MemberTraining(
-            agent, FuncBatch(Match(), HORIZON, [0]), 1, 0.5, limit_terminates=faithful
-        ).run()
+        envs = FuncBatch(Match(), HORIZON, [0])
+        envs.cap_ends = cap_ends
+        MemberTraining(agent, envs, 1, 0.5).run()
         assert seen == [0.5] * 9 + [last]
 
 
 def dqn(variation, seeds):
     return ddqn_of(3, 3, seeds, activation="tanh", replay_size=100, variation=variation)
-
-
-def test_members_of_several_depths_are_no_stack():
-    with pytest.raises(ValueError, match=r"need one depth, got \(1, 2\)"):
-        dqn(Variation((1e-3, 1e-2), (8, 8), (5, 5), (1, 2)), [1, 2])
 
 
 def test_variation_stays_in_its_ranges_and_covers_them():

@@ -455,3 +455,11 @@ def test_curious_agents_of_the_figures_have_the_tuned_module():
             for key, value in layer.items()
         }
         assert tuple(values[f"icm_{key}"] for key in ("learning_rate", "beta", "eta")) == expected
+
+
+def test_keys_that_are_gone_are_read_with_the_value_that_changes_nothing():
+    known = dataclasses.asdict(IMPLEMENTATIONS["DDQN"]("cartpole", seed=0).cfg)
+    method = IMPLEMENTATIONS["DDQN"]("cartpole", seed=0, config={**known, "faithful": False})
+    assert dataclasses.asdict(method.cfg) == known
+    with pytest.raises(UserError, match="unknown key 'faithful'"):
+        IMPLEMENTATIONS["DDQN"]("cartpole", seed=0, config={**known, "faithful": True})

@@ -1,4 +1,5 @@
 import dataclasses
+import functools
 import signal
 import time
 
@@ -18,6 +19,7 @@ from lightning_rl.core.types import Request
 from lightning_rl.envs.adapters import FUNC_ENVS
 from lightning_rl.envs.batch import BatchStep, FuncBatch
 from lightning_rl.envs.func_env import FuncEnv, Step
+from lightning_rl.envs.gym import RepeatAction
 from lightning_rl.envs.gym_batch import GymBatch
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.envs.wrapped_batch import CopiedBatch
@@ -32,6 +34,10 @@ def batches():
         lambda seeds: FuncBatch(FUNC_ENVS["cartpole"](), 30, seeds),
         lambda seeds: GymBatch(CARTPOLE, seeds),
     ]
+
+
+def repeating(spec, seeds, repeat):
+    return GymBatch(spec, seeds, wrapper=functools.partial(RepeatAction, repeat=repeat))
 
 
 def play(batch, members, steps=80, keep_at=None, rows=None):
@@ -84,7 +90,8 @@ def test_time_limit_and_reset(make):
 @pytest.mark.parametrize("repeat", [1, 3])
 def test_func_and_gym_repeat_actions_alike(repeat):
     """Ten decisions from a start that both can take; the fall ends the repeat early."""
-    func, gym = FuncBatch(FUNC_ENVS["cartpole"](), 30, [5], repeat), GymBatch(CARTPOLE, [5], repeat)
+    func = FuncBatch(FUNC_ENVS["cartpole"](), 30, [5], repeat)
+    gym = repeating(CARTPOLE, [5], repeat)
     gym.envs.envs[0].unwrapped.state = func.state[0].double().numpy()
     lengths, over = 0, False
     while not over:
@@ -106,7 +113,7 @@ def test_func_and_gym_repeat_actions_alike(repeat):
 def test_a_repeat_stops_at_the_time_limit():
     func, gym = (
         FuncBatch(FUNC_ENVS["pendulum"](), 10, [5], repeat=4),
-        GymBatch(pendulum(), [5], repeat=4),
+        repeating(pendulum(), [5], 4),
     )
     for batch in (func, gym):
         steps = [batch.step(torch.zeros(1, 1)) for _ in range(3)]
@@ -122,7 +129,7 @@ class OwnLength(PendulumEnv):
 
 
 def test_an_environment_may_say_a_length_of_its_own():
-    batch = GymBatch(dataclasses.replace(pendulum(), env=OwnLength), [5, 6], repeat=4)
+    batch = repeating(dataclasses.replace(pendulum(), env=OwnLength), [5, 6], 4)
     assert [batch.step(torch.zeros(2, 1)).length.tolist() for _ in range(3)] == [
         [4, 4],
         [4, 4],
@@ -271,7 +278,7 @@ def test_tests_of_agents_take_no_steps_that_nobody_asks_for(monkeypatch):
 def test_who_is_kept_has_its_own_steps_and_the_others_stand_still(monkeypatch):
     """Of a repeated action: those until its episode ends, if that is sooner."""
     monkeypatch.setitem(GAMES, "counted", Game(Counted, horizon=50))
-    envs = GymBatch(env_spec("counted"), list(range(6)), repeat=7)
+    envs = repeating(env_spec("counted"), list(range(6)), 7)
     envs.keep(envs.obs.flatten().argsort()[[-1, 0]])
     left = envs.obs.flatten().long()
     Counted.taken = 0

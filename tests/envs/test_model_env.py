@@ -16,7 +16,7 @@ SIZES = (REAL.obs_size, REAL.action_size, (8, 8), "elu")
 MODELS = {
     "simple": SimpleModel(*SIZES),
     "categorical": LatentModel(*SIZES, CategoricalLatent(3, 4)),
-    "gaussian": LatentModel(*SIZES, GaussianLatent(5, "softplus", 0.1)),
+    "gaussian": LatentModel(*SIZES, GaussianLatent(5, 0.1)),
 }
 
 

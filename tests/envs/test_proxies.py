@@ -40,9 +40,7 @@ KINDS = [
     RN,
     SCALED,
     SyntheticProxy(gamename="pendulum", hidden=(8,), activation="relu", horizon=9),
-    SyntheticProxy(
-        gamename="emptyroom22", hidden=(8,), activation="relu", horizon=9, reencode=True
-    ),
+    SyntheticProxy(gamename="emptyroom22", hidden=(8,), activation="relu", horizon=9),
     SyntheticProxy(gamename="lunarlander", hidden=(8,), activation="relu", horizon=9),
     DatasetProxy(gamename="cartpole", num_pairs=3),
     DatasetProxy(gamename="pendulum", num_pairs=2),

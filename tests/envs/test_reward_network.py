@@ -1,3 +1,4 @@
+import functools
 import math
 
 import pytest
@@ -9,6 +10,7 @@ from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.gym_batch import GymBatch
 from lightning_rl.envs.reward_network import (
     INFO_KEYS,
+    RecordedRepeat,
     RewardBatch,
     RewardEnv,
     RewardNet,
@@ -111,10 +113,11 @@ def test_gymnasium_tasks_get_the_same_rewards():
 
 def test_halfcheetah_tells_its_info_by_key():
     pytest.importorskip("mujoco")
-    batch = GymBatch(env_spec("halfcheetah"), [1, 2], info_keys=INFO_KEYS["halfcheetah"])
-    step = batch.step(torch.rand(2, 6))
-    assert step.info.shape == (2, 4)
-    torch.testing.assert_close(step.info[:, 2] + step.info[:, 3], step.reward, rtol=1e-4, atol=1e-5)
+    recorded = functools.partial(RecordedRepeat, repeat=1, info_keys=INFO_KEYS["halfcheetah"])
+    step = GymBatch(env_spec("halfcheetah"), [1, 2], wrapper=recorded).step(torch.rand(2, 6))
+    assert step.info.shape == (2, 1, 1 + 17 + 4)
+    forward, control = step.info[:, 0, -2:].unbind(1)
+    torch.testing.assert_close(forward + control, step.reward, rtol=1e-4, atol=1e-5)
     proxy = RewardProxy(
         gamename="halfcheetah",
         hidden=(8,),
@@ -127,12 +130,10 @@ def test_halfcheetah_tells_its_info_by_key():
     weights = proxy.net.net.layers(params)[0].weight.squeeze(-1)
     shaped.reset(torch.zeros(2, dtype=torch.bool))
     action = torch.rand(2, 6)
-    plain = GymBatch(env_spec("halfcheetah"), [1, 2], info_keys=INFO_KEYS["halfcheetah"]).step(
-        action
-    )
+    plain = GymBatch(env_spec("halfcheetah"), [1, 2], wrapper=recorded).step(action)
     torch.testing.assert_close(
         shaped.step(action).reward,
-        plain.reward + (weights * plain.info).sum(1),
+        plain.reward + (weights * plain.info[:, 0, -4:]).sum(1),
         rtol=1e-4,
         atol=1e-5,
     )

@@ -222,16 +222,15 @@ def test_rewards_of_random_continuous_actions_have_the_same_size():
     assert (moved.params == env.params)[:, :-1].all()
 
 
-@pytest.mark.parametrize("reencode", [False, True])
-def test_one_hot_worlds(reencode):
+def test_one_hot_worlds():
     net = SyntheticNet(4, 4, (8,), "leakyrelu")
-    env = make(net=net, gamename="emptyroom22", one_hot=True, reencode=reencode)
+    env = make(net=net, gamename="emptyroom22", one_hot=True)
     state = env.reset(torch.empty(3, 0))
     assert state.tolist() == [[1, 0, 0, 0]] * 3
     first = env.step(state, torch.tensor([0, 1, 2]), torch.empty(3, 0))
     assert torch.equal(first.obs, torch.eye(4)[first.state.argmax(-1)])
     second = env.step(first.state, torch.tensor([0, 1, 2]), torch.empty(3, 0))
-    x = torch.cat([torch.eye(4)[0], first.obs[0] if reencode else first.state[0]])
+    x = torch.cat([torch.eye(4)[0], first.state[0]])
     torch.testing.assert_close(second.state[0], plain(net, env.params, 0)["state"](x))
 
 
@@ -281,7 +280,8 @@ def test_agents_learn_from_the_raw_done(cap_ends):
         0.9
         * env.step(envs.state, torch.zeros(2, dtype=torch.int64), torch.empty(2, 0)).continuation
     )
-    training = MemberTraining(agent, envs, 2, 0.9, limit_terminates=cap_ends)
+    envs.cap_ends = cap_ends
+    training = MemberTraining(agent, envs, 2, 0.9)
     training.run(3)
     torch.testing.assert_close(agent.seen[0][0], expected)
     assert agent.seen[2][1].tolist() == [True, True]

@@ -3,7 +3,6 @@ import math
 import pytest
 import torch
 
-from lightning_rl.functional.compat import dueling_q_over_batch
 from lightning_rl.functional.value_learning import (
     annealed,
     double_q_target,
@@ -37,9 +36,6 @@ def test_targets_by_hand():
 def test_dueling_mean_is_per_sample():
     value, advantage = torch.tensor([[[1.0], [2.0]]]), torch.tensor([[[1.0, 3.0], [0.0, 8.0]]])
     assert dueling_q(value, advantage).tolist() == [[[0, 2], [-2, 6]]]
-    assert dueling_q_over_batch(value, advantage).tolist() == [
-        [[-1, 1], [-1, 7]]
-    ]  # mean 3 over the batch
     assert torch.equal(
         dueling_q(value, advantage)[:, :1], dueling_q(value[:, :1], advantage[:, :1])
     )

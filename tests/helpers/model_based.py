@@ -25,7 +25,6 @@ VALUES = {
     "target_interval": 10,
     "learning_starts": 20,
     "replay_size": 40,
-    "double_q": False,
     "faithful": [],
     "warm_up": 0,
     "cuda_graphs": False,
@@ -37,7 +36,6 @@ VALUES = {
     "kl_posterior_weight": 0.2,
     "variables": 4,
     "classes": 4,
-    "std": "sigmoid2",
     "min_std": 0.1,
 }
 KINDS = ("replay", "environment", "simple", "categorical", "gaussian")

@@ -17,11 +17,9 @@ def strategy_config(**changes) -> StrategyConfig:
         step_decay=1.0,
         score_transform="linear",
         num_grad_evals=1,
-        grad_eval_aggregate="mean",
         center_agents=2,
         shared_agents=False,
         weight_decay=0.0,
-        nes_step_size=False,
         keep="best",
     )
     return dataclasses.replace(small, **changes)

@@ -186,11 +186,6 @@ def last_of(folder):
         ),
         (
             "SE",
-            {"reencode": True},
-            "key 'reencode': agents on cartpole see states as they are; leave it out",
-        ),
-        (
-            "SE",
             {"agent": "TD3"},
             "agent TD3 does not fit gamename 'cartpole': it is for continuous actions; use "
             "TD3-discrete",
@@ -244,11 +239,6 @@ def last_of(folder):
             "RN",
             {"strategy": "snes", "weight_decay": 0.1},
             "key 'weight_decay': strategy snes does not read it",
-        ),
-        (
-            "SE",
-            {"strategy": "openai", "nes_step_size": True},
-            "key 'nes_step_size': strategy openai does not read it",
         ),
         (
             "SE",

@@ -35,7 +35,6 @@ from lightning_rl.methods.perfect_learners import (
     states_met,
 )
 from lightning_rl.methods.proxy_search import SEConfig
-from lightning_rl.methods.registry import implementation
 
 GAME = "cartpole-v0"
 SMALL = {
@@ -130,37 +129,17 @@ def test_the_only_state_of_a_bandit_is_what_the_task_shows():
     assert envs.step(torch.tensor([1, 2, 3])).obs.tolist() == [[1.0]] * 3
 
 
-@pytest.mark.parametrize("faithful", [False, True])
-def test_who_says_that_a_time_limit_ends_an_episode(faithful):
-    """A synthetic environment by its own key; elsewhere the agent's config, which only agents of
-    earlier code answer with yes.
-    """
+def test_a_time_limit_ends_an_episode_only_where_a_synthetic_environment_says_so():
     reward = reward_proxy()
-    asked = agent("DDQN", faithful=faithful)
     for proxy, ends in (
         (SE, False),
         (dataclasses.replace(SE, cap_ends=True), True),
-        (reward, faithful),
+        (reward, False),
     ):
-        loop = dataclasses.replace(LOOP, proxy=proxy, agents=(asked,))
-        assert (
-            loop.training(
-                0, proxy.net.init([torch.Generator().manual_seed(0)]), [5]
-            ).limit_terminates
-            is ends
-        )
-        alone = dataclasses.replace(loop, judge_episodes=0)  # judged by training returns
-        assert (
-            alone.training(
-                0, proxy.net.init([torch.Generator().manual_seed(0)]), [5]
-            ).limit_terminates
-            is ends
-        )
-    for judge in ("test", "training"):
-        method = implementation("DDQN")(
-            "cartpole", seed=0, faithful=faithful, judge=judge, stop_rule="solved"
-        )
-        assert method.rollouts().training.limit_terminates is faithful
+        for judged in (0, 1):
+            loop = dataclasses.replace(LOOP, proxy=proxy, judge_episodes=judged)
+            training = loop.training(0, proxy.net.init([torch.Generator().manual_seed(0)]), [5])
+            assert training.envs.cap_ends is ends
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -28,7 +28,7 @@ def loss_weights(*values):
 WEIGHTS = loss_weights(1.0, 1.0, 1.0, 0.8, 0.2)
 SIMPLE = SimpleModel(OBS, A, HIDDEN, "elu")
 CATEGORICAL = LatentModel(OBS, A, HIDDEN, "elu", CategoricalLatent(4, 3))
-GAUSSIAN = LatentModel(OBS, A, HIDDEN, "elu", GaussianLatent(4, "sigmoid2", 0.1))
+GAUSSIAN = LatentModel(OBS, A, HIDDEN, "elu", GaussianLatent(4, 0.1))
 MODELS = {"simple": SIMPLE, "categorical": CATEGORICAL, "gaussian": GAUSSIAN}
 
 
@@ -135,7 +135,7 @@ def test_the_gradient_is_that_of_the_weighted_loss(model, weights):
     )
 
 
-@pytest.mark.parametrize("latent", [CategoricalLatent(4, 3), GaussianLatent(4, "sigmoid2", 0.0)])
+@pytest.mark.parametrize("latent", [CategoricalLatent(4, 3), GaussianLatent(4, 0.0)])
 def test_the_divergence_of_equal_outputs_is_zero(latent):
     output = torch.randn(2, 5, latent.output_size)
     for value in latent.kl(output, output):
@@ -143,7 +143,7 @@ def test_the_divergence_of_equal_outputs_is_zero(latent):
 
 
 def test_the_encoders_standard_deviation_alone_has_a_floor():
-    latent = GaussianLatent(1, "sigmoid2", 0.1)
+    latent = GaussianLatent(1, 0.1)
     output = torch.tensor([[3.0, -1000.0], [3.0, 0.0]])
     assert latent.moments(output)[1].flatten().tolist() == pytest.approx([0.1, 1.1], abs=2e-6)
     assert latent.prior.moments(output)[1].flatten().tolist() == pytest.approx([1e-6, 1.0])
@@ -194,7 +194,7 @@ def test_the_simple_models_reward_and_bits_come_from_their_own_networks():
     ("model", "known"),
     [
         (SimpleModel(64, 5, (200,) * 3, "elu"), 296_466),
-        (LatentModel(64, 5, (200,) * 3, "elu", GaussianLatent(32, "sigmoid2", 0.1)), 483_394),
+        (LatentModel(64, 5, (200,) * 3, "elu", GaussianLatent(32, 0.1)), 483_394),
         (LatentModel(64, 5, (200,) * 3, "elu", CategoricalLatent(32, 32)), 1_662_914),
     ],
     ids=["simple", "gaussian", "categorical"],

@@ -20,7 +20,8 @@ MUTATIONS = [
     ),
     *area(
         "agents/training.py", "agents/test_end_of_training.py",
-        ("window if least is None else least", "window - 1 if least is None else least"),
+        ("(count >= window)", "(count >= window - 1)"),
+        ("(count >= window)", "(count > window)"),
         ('(count > learning', '(count >= learning'),
         ("(now - before).abs() / (before.abs() + 1e-9)", "(now - before) / (before.abs() + 1e-9)"),
         ("(column < end.unsqueeze(1))", "(column <= end.unsqueeze(1))"),
@@ -158,7 +159,7 @@ MUTATIONS = [
     ),
     *area(
         "agents/training.py", "agents/test_training.py::test_time_limits_are_stored_as_told",
-        ("if self.limit_terminates:", "if not self.limit_terminates:"),
+        ("if self.envs.cap_ends:", "if not self.envs.cap_ends:"),
         ("discount.masked_fill(step.truncated, 0)", "discount.masked_fill(~step.truncated, 0)"),
     ),
     *area(
@@ -177,7 +178,6 @@ MUTATIONS = [
     *area(
         "agents/model_based.py", "agents/test_reference_model_based.py",
         ("(2 / error.shape[-1])", "(1 / error.shape[-1])"),
-        ("double_q_target(batch.reward, batch.discount, chosen, next_q)", "double_q_target(batch.reward, batch.discount, next_q, chosen)"),
         ("error if batch.weight is None else batch.weight * error", "error"),
         ("self.net(self.target, batch.next_features)", "self.net(self.online.params, batch.next_features)"),
     ),
@@ -191,7 +191,6 @@ MUTATIONS = [
         ("ratio.clamp(1 - clip, 1 + clip)", "ratio.clamp(min=1 - clip)"),
     ),
     *area("agents/ppo.py", "agents/test_reference_ppo.py", ("(x.std(-1, keepdim=True) + eps)", "x.std(-1, keepdim=True, correction=0)")),
-    *area("agents/training.py", "agents/test_end_of_training.py", ("count >= (window if", "count > (window if")),
     *area("agents/training.py", "agents/test_end_of_training.py", (">= threshold", "> threshold")),
     *area(
         "agents/training.py", "agents/test_end_of_training.py",

@@ -111,7 +111,7 @@ MUTATIONS = [
         "envs/synthetic.py", "envs/test_synthetic.py",
         ("reward, done > 0.5, 1 - done)", "reward, done > 0.5, done)"),
         ("reward, done > 0.5, 1 - done)", "reward, done > 0.0, 1 - done)"),
-        ("torch.cat([act, self.observe(state) if self.reencode else state], dim=-1)", "torch.cat([act, self.observe(state)], dim=-1)"),
+        ("torch.cat([act, state], dim=-1)", "torch.cat([act, self.observe(state)], dim=-1)"),
         ("done = done.sigmoid()", "pass"),
     ),
     *area(
@@ -164,7 +164,6 @@ MUTATIONS = [
         "envs/synthetic.py", "envs/test_synthetic.py envs/test_synthetic_actions.py",
         ('reward = self._head("reward", x)', 'reward = self._head("done", x)'),
         ('done = self._head("done", x)', 'done = self._head("reward", x)'),
-        ("self.observe(state) if self.reencode else state", "state"),
         ("act = action.clamp(-1, 1)", "act = action"),
         ("self.with_params(self.params[rows], self.real)", "self.with_params(self.params[: len(rows)], self.real)"),
     ),

@@ -13,7 +13,7 @@ MUTATIONS = [
         "evolution/strategies.py", "evolution/test_steps.py evolution/test_strategies.py methods/test_inner_seeds.py",
         ("cfg.center_agents + k if cfg.shared_agents", "cfg.center_agents if cfg.shared_agents"),
         ("for k in range(cfg.num_grad_evals)", "for k in range(1)"),
-        ('if cfg.grad_eval_aggregate == "mean" else', 'if cfg.grad_eval_aggregate == "min" else'),
+        ("grouped.mean(-1)", "grouped.amin(-1)"),
         ('cfg.keep == "last" or baseline > float(', 'cfg.keep == "last" or baseline >= float('),
         ('cfg.keep == "last" or baseline > float(', "baseline > float("),
         ("self.best_score.fill_(baseline)", "self.best_score.fill_(float(candidates.max()))"),
@@ -21,7 +21,6 @@ MUTATIONS = [
         ("self.noise_std(generation) * self.evolved.float()", "self.cfg.noise_std * self.evolved.float()"),
         ("self.noise(generation) * self.noise_std(generation)", "self.noise(generation) * self.cfg.noise_std"),
         ("signed = signed * sign.to(signed.dtype).unsqueeze(1)", "pass"),
-        ("cfg.step_size / cfg.population if cfg.nes_step_size", "cfg.step_size if cfg.nes_step_size"),
         ("self.cfg.step_decay**generation", "self.cfg.step_decay"),
     ),
     *area(

@@ -148,7 +148,6 @@ MUTATIONS = [
         ("freedom, (1 + confidence) / 2", "freedom, confidence"),
         ("np.square(end - value).sum()) / count", "np.square(end - value).sum())"),
     ),
-    *area("functional/compat.py", "nets/test_values.py", ("(-2, -1) if advantage.ndim > 1 else -1", "-1")),
     *area(
         "functional/intervals.py", "functional/test_intervals.py",
         ("student_quantile(n + m - 2)", "student_quantile(n + m - 1)"),

@@ -120,23 +120,6 @@ MUTATIONS = [
         ("None), one_width, device)", "None), False, device)"),
     ),
     *area(
-        "methods/curriculum.py", "methods/test_curriculum.py",
-        ('generation >= self.generations', 'generation >= 2 * self.generations'),
-        ("self.first + (limit - self.first) * generation", "(limit - self.first) * generation"),
-        ("self.horizon(proposal.generation)", "self.horizon(0)"),
-        ("if first >= limit:", "if first > limit:"),
-        ('if cfg.keep == "best":', 'if cfg.keep == "last":'),
-    ),
-    *area(
-        "methods/inner_loop.py", "methods/test_curriculum.py",
-        ("horizon=self.test_horizon)", "horizon=spec.horizon)"),
-    ),
-    *area(
-        "methods/proxy_search.py", "methods/test_curriculum.py",
-        ("generation.number < horizon[1]", "False"),
-        ("self.evaluate = growing_horizon(self.inner_loop, cfg)", "self.inner_loop = growing_horizon(self.inner_loop, cfg).loop"),
-    ),
-    *area(
         "methods/proxy_search.py", "methods/test_bilevel.py::test_the_agent_of_a_proxy_is_played_as_it_was_tested "
         "methods/test_bilevel.py::test_a_model_whose_ends_are_log_odds_starts_no_search",
         ('action_mode = "greedy"', 'action_mode = "sampled"'),
@@ -338,10 +321,5 @@ MUTATIONS = [
         ("self.env = self.env.with_params(self.params.data, self.env.real)", "pass"),
         ("[proposal.seed(item) for item in items]", "[proposal.seed(items[0]) for item in items]"),
         ("strategy.mean.copy_(learner", "strategy.mean.add_(learner"),
-    ),
-    *area(
-        "methods/curriculum.py", "methods/test_curriculum.py::test_the_limit_grows_evenly_to_that_of_the_task",
-        ("* generation // self.generations", "* (generation + 1) // self.generations"),
-        ("(limit - self.first) * generation", "limit * generation"),
     ),
 ]  # fmt: skip

@@ -101,7 +101,6 @@ ADDED_SINCE = {
     "saturation_penalty": 0.0,
     "scale_states": False,
     "cuda_graphs": False,
-    "test_horizon": None,
 }
 """Keys that were added after some seeds were run, in their order, with the value at which a run
 is as it was without them.
