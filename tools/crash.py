@@ -42,10 +42,10 @@ from typing import Any, ClassVar
 import torch
 import yaml
 
-from experiments.protocols.results import open_results
 from lightning_rl.cli import main
 from lightning_rl.core import files
 from lightning_rl.core.workers import cores
+from lightning_rl.lab.protocols.results import open_results
 from lightning_rl.run import state
 from lightning_rl.run import train as run
 from lightning_rl.run.train import RunLogger

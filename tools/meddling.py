@@ -256,7 +256,7 @@ def quick() -> object:
             (films, "play_filmed", lambda *_: None),
             (films, "_report", lambda *_: None),
             (films, "_stage", lambda *_: contextlib.nullcontext((None, mock.Mock(fps=30.0)))),
-            (films, "FORMS", {".gif": lambda reels, fps: b"GIF lightning_rl film"}),
+            (films, "gif", lambda reels, fps: b"GIF lightning_rl film"),
             (search, "join_cluster", lambda address: False),
             (ray, "nodes", lambda: []),
             (search, "check_room", lambda bundles, nodes: None),

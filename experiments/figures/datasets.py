@@ -8,12 +8,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from experiments.protocols.models import find_models
 from experiments.protocols.transitions import component_names
 from lightning_rl.core.errors import UserError
 from lightning_rl.envs.synthetic_dataset import DatasetProxy
 from lightning_rl.lab.figures import style
-from lightning_rl.lab.reports.proxies import Model
+from lightning_rl.lab.protocols.models import Model, find_models
 
 
 def pair_table(model: Model) -> pd.DataFrame:

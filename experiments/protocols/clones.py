@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from dataclasses import fields
 
-from experiments.protocols.agents import AgentKind, asked_models, jobs_on, write_agents
-from experiments.protocols.transfer import COLUMNS, OBTAINED, tested_by
 from lightning_rl.agents.cloning import CloneConfig
 from lightning_rl.core.config import build_config, merged_values, parse_settings, refuse_ignored
 from lightning_rl.envs.proxies import Proxy
 from lightning_rl.envs.synthetic_dataset import DatasetProxy
+from lightning_rl.lab.protocols.agents import AgentKind, asked_models, jobs_on, write_agents
+from lightning_rl.lab.protocols.transfer import COLUMNS, OBTAINED, tested_by
 from lightning_rl.methods.inner_loop import InnerLoop
 from lightning_rl.methods.synthetic_dataset import SDConfig, cloning_loop
 

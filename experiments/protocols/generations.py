@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments.protocols.results import open_results
 from lightning_rl.core.config import (
     build_config,
     dotted_keys,
@@ -31,6 +30,7 @@ from lightning_rl.core.console import counting
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.lines import say
 from lightning_rl.core.seeding import generator
+from lightning_rl.lab.protocols.results import open_results
 from lightning_rl.lab.tuning.space import Space, spaces
 from lightning_rl.methods.proxy_search import SE, ProxySearch
 from lightning_rl.methods.reward_network import RN

@@ -8,7 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from experiments.protocols.agents import (
+from experiments.protocols.recording import joined, played
+from lightning_rl.core.errors import UserError
+from lightning_rl.core.lines import say
+from lightning_rl.core.seeding import derive_seed
+from lightning_rl.envs.grids import GRID_WORLDS, MOVES, GridWorld
+from lightning_rl.envs.reward_network import RewardEnv, RewardProxy
+from lightning_rl.lab.protocols.agents import (
     AgentKind,
     asked_kinds,
     asked_models,
@@ -16,15 +22,8 @@ from experiments.protocols.agents import (
     train_stacks,
     write_proxies,
 )
-from experiments.protocols.models import PROXY_KEY, real_task
-from experiments.protocols.recording import joined, played
-from experiments.protocols.transfer import training
-from lightning_rl.core.errors import UserError
-from lightning_rl.core.lines import say
-from lightning_rl.core.seeding import derive_seed
-from lightning_rl.envs.grids import GRID_WORLDS, MOVES, GridWorld
-from lightning_rl.envs.reward_network import RewardEnv, RewardProxy
-from lightning_rl.lab.reports.proxies import Model
+from lightning_rl.lab.protocols.models import PROXY_KEY, Model, real_task
+from lightning_rl.lab.protocols.transfer import training
 
 COLUMNS = ("gamename", *PROXY_KEY, "quantity", "row", "column", "cell", "action", "value")
 

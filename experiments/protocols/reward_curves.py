@@ -15,15 +15,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from experiments.protocols import agents
-from experiments.protocols.agents import AGENT_KEY, AgentKind, Job, jobs_on, train_stacks
-from experiments.protocols.models import real_task
 from lightning_rl.agents.tabular import TabularConfig
 from lightning_rl.core.errors import UserError
 from lightning_rl.envs.proxies import Proxy
 from lightning_rl.envs.reward_network import RewardProxy
 from lightning_rl.envs.spec import EnvSpec, env_spec
-from lightning_rl.lab.reports.proxies import REAL
+from lightning_rl.lab.protocols import agents
+from lightning_rl.lab.protocols.agents import AGENT_KEY, AgentKind, Job, jobs_on, train_stacks
+from lightning_rl.lab.protocols.models import REAL, real_task
 from lightning_rl.methods.inner_loop import InnerLoop, Trained
 
 COLUMNS = ("gamename", *AGENT_KEY, "every", "area", "returns")

@@ -16,7 +16,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from experiments.protocols.agents import (
+from experiments.protocols.recording import RecordedProxy, Transitions, joined, played
+from lightning_rl.core.errors import UserError
+from lightning_rl.core.lines import say
+from lightning_rl.core.seeding import derive_seed
+from lightning_rl.envs.batch import FuncBatch
+from lightning_rl.envs.proxies import SyntheticProxy
+from lightning_rl.envs.spec import EnvSpec, env_spec
+from lightning_rl.lab.protocols.agents import (
     AgentKind,
     asked_kinds,
     asked_models,
@@ -24,16 +31,8 @@ from experiments.protocols.agents import (
     train_stacks,
     write_proxies,
 )
-from experiments.protocols.models import PROXY_KEY
-from experiments.protocols.recording import RecordedProxy, Transitions, joined, played
-from experiments.protocols.transfer import rule_text, training
-from lightning_rl.core.errors import UserError
-from lightning_rl.core.lines import say
-from lightning_rl.core.seeding import derive_seed
-from lightning_rl.envs.batch import FuncBatch
-from lightning_rl.envs.proxies import SyntheticProxy
-from lightning_rl.envs.spec import EnvSpec, env_spec
-from lightning_rl.lab.reports.proxies import Model
+from lightning_rl.lab.protocols.models import PROXY_KEY, Model
+from lightning_rl.lab.protocols.transfer import rule_text, training
 
 COLUMNS = ("gamename", *PROXY_KEY, "sample", "component", "width", "lows", "counts")
 SAMPLES = ("synthetic, in training", "real, in tests", "synthetic, asked what was tested")

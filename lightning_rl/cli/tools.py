@@ -18,7 +18,8 @@ from lightning_rl.core.arguments import Group, Tool
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import unknown
 from lightning_rl.lab.figures.registry import FIGURES
-from lightning_rl.lab.reports.registry import PROXIES, REPORTS
+from lightning_rl.lab.protocols.registry import PROTOCOLS
+from lightning_rl.lab.reports.registry import REPORTS
 
 OLD_NAMES = {"evaluate": "proxies"}
 
@@ -43,7 +44,6 @@ IN_REPOSITORY = {
         "supervised-model",
     ),
     "PROTOCOLS": (
-        "transfer",
         "clones",
         "reward-curves",
         "transitions",
@@ -107,7 +107,7 @@ def _of_repository(kind: str) -> Mapping[str, Tool]:
 def tools() -> dict[str, Tool | Group]:
     """All commands by name, also those that only a checkout of the repository can run."""
     figures = {**FIGURES, **_of_repository("FIGURES")}
-    protocols = {**PROXIES, **_of_repository("PROTOCOLS")}
+    protocols = {**PROTOCOLS, **_of_repository("PROTOCOLS")}
     return {
         "proxies": Group(
             "list trained proxies, or evaluate them and write the results to a CSV", protocols

@@ -131,7 +131,7 @@ assert gc.isenabled() and gc.get_freeze_count() > 100_000
 names = set(sys.modules)
 assert not (heavy := names & {{"ray", "mujoco", "pandas", "moviepy", "cmaes", "Box2D", "pygame", "optuna"}}), heavy
 lab = {{name for name in names if name.startswith("lightning_rl.lab.")}}
-rooms = ("figures", "reports")
+rooms = ("figures", "protocols", "reports")
 lab -= {{f"lightning_rl.lab.{{room}}{{module}}" for room in rooms for module in ("", ".registry")}}
 assert not lab, lab
 import lightning_rl.lab.evaluate  # neither plots nor tables are loaded for it

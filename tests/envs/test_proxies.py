@@ -18,7 +18,7 @@ from lightning_rl.envs.proxy_env import load_proxy, proxy_env
 from lightning_rl.envs.reward_network import RewardProxy
 from lightning_rl.envs.spec import env_spec, plain_env
 from lightning_rl.envs.synthetic_dataset import DatasetProxy
-from lightning_rl.lab.reports.proxies import content_hash
+from lightning_rl.lab.protocols.models import content_hash
 
 SE = synthetic_proxy(horizon=7, latent_size=2, cap_ends=True)
 RN = reward_proxy(form="exclusive_potential")

@@ -11,10 +11,8 @@ import torch
 from helpers.runs import run_dir
 
 from experiments.protocols import grid_rewards, recording, transitions
-from experiments.protocols.agents import AgentKind, Job, failed_last, make_kinds, train_stacks
 from experiments.protocols.generations import draw, print_runs
 from experiments.protocols.grid_rewards import rewards, visits
-from experiments.protocols.models import best_of_each, find_models, real_task
 from experiments.protocols.recording import Transitions
 from experiments.protocols.transitions import NAMES, answers, component_names, histogram
 from lightning_rl.cli import main
@@ -22,7 +20,8 @@ from lightning_rl.envs.grids import cliff
 from lightning_rl.envs.proxies import SyntheticProxy, read_proxy, save_proxy, shipped
 from lightning_rl.envs.reward_network import RewardProxy
 from lightning_rl.envs.spec import env_spec
-from lightning_rl.lab.reports.proxies import Model, kind_of
+from lightning_rl.lab.protocols.agents import AgentKind, Job, failed_last, make_kinds, train_stacks
+from lightning_rl.lab.protocols.models import Model, best_of_each, find_models, kind_of, real_task
 from lightning_rl.lab.scalars import read_scalar
 from lightning_rl.lab.tuning.space import spaces
 
@@ -360,7 +359,7 @@ def test_curves_are_of_agents_that_fit_as_the_help_says(
 ):
     seen = []
     monkeypatch.setattr(
-        "experiments.protocols.agents.write_agents",
+        "lightning_rl.lab.protocols.agents.write_agents",
         lambda *words, **more: seen.append((words, more)),
     )
     words = f"--gamename {gamename} --real=1 --points=10"

@@ -179,7 +179,14 @@ anything = st.one_of(
     st.integers(),
     st.floats(),
 )
-NO_CALLS = ("Run", "ModelBased", "PolicyGradient")  # made by calls, and bases of methods
+NO_CALLS = (
+    "Run",
+    "ModelBased",
+    "PolicyGradient",
+    "Command",
+    "Weighting",
+    "Target",
+)  # made by calls, and bases of methods
 METHODS = [
     name
     for name in lightning_rl.__all__
@@ -283,6 +290,9 @@ def calls(root, run):
             lightning_rl.register_agent,
             {"name": "MINE", "config": MethodConfig, "configs": {"MINE": {}}},
         ),
+        ("register_command", lightning_rl.register_command, {"name": "MINE"}),
+        ("register_weighting", lightning_rl.register_weighting, {"name": "MINE"}),
+        ("register_target", lightning_rl.register_target, {"name": "MINE"}),
         ("LoadedAgent", lightning_rl.LoadedAgent, {"method": run.method}),
         ("agent.reset", agent.reset, {"command": None, "seed": 0, "greedy": None}),
         ("agent.act", agent.act, {"obs": obs, "reward": 1.0}),

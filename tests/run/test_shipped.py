@@ -28,8 +28,8 @@ from lightning_rl.envs import proxies
 from lightning_rl.envs.gym import rollout_env
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.evaluate import play
+from lightning_rl.lab.protocols.models import content_hash, find_models
 from lightning_rl.lab.reports.agents import commands, score
-from lightning_rl.lab.reports.proxies import all_models, content_hash
 from lightning_rl.run import shipped
 from lightning_rl.run.loading import ACTING_ONLY, TRAINING_ONLY, Asked, full_command
 from lightning_rl.run.run_config import run_config
@@ -268,7 +268,7 @@ def test_a_shipped_dataset_is_made_again_bit_for_bit(tmp_path, monkeypatch):
     if (row["machine"], row["versions"]) != (machine(claim), versions(claim)):
         pytest.skip(f"made on {row['machine']}; {row['versions']}")
     assert main(shlex.split(row["command"].split(" && ")[0])[1:], "lightning-rl") == 0
-    made, shipped_one = all_models(["exp_dir/cartpole/default/SD/seed_120", "SD-CartPole-v1"])
+    made, shipped_one = find_models(["exp_dir/cartpole/default/SD/seed_120", "SD-CartPole-v1"])
     assert content_hash(made.proxy, made.params) == content_hash(
         shipped_one.proxy, shipped_one.params
     )

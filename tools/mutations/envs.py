@@ -83,7 +83,7 @@ MUTATIONS = [
         "envs/reward_network.py", "envs/test_proxies.py",
         ("if self.scale_states else None", "if False else None"),
     ),
-    *area("lab/reports/proxies.py", "envs/test_proxies.py", ('if key != "scale_states" or value', "")),
+    *area("lab/protocols/models.py", "envs/test_proxies.py", ('if key != "scale_states" or value', "")),
     *area(
         "envs/one_step.py", "envs/test_synthetic.py",
         ("(self.observe(state) - self._center) / self._unit", "self.observe(state) - self._center"),

@@ -19,16 +19,16 @@ MUTATIONS = [
         ("(imagined.reward - reward).abs()", "0 * reward"),
     ),
     *area(
-        "experiments/protocols/agents.py", "experiments/test_protocols.py::test_agents_that_failed_are_as_bad_as_the_worst_of_all_stacks",
+        "lab/protocols/agents.py", "experiments/test_protocols.py::test_agents_that_failed_are_as_bad_as_the_worst_of_all_stacks",
         ("worst = min([worst, *(row[name] for _, row in sound)])", "worst = max([-worst, *(row[name] for _, row in sound)])"),
         ("worst if math.isfinite(worst) else ALL_FAILED", "worst"),
         ("[worst] * len(row[key]) if isinstance(row[key], list) else worst", "worst"),
     ),
     *area(
-        "experiments/protocols/agents.py", "experiments/test_protocols.py::test_no_number_of_episodes_ends_what_is_measured_over_steps",
+        "lab/protocols/agents.py", "experiments/test_protocols.py::test_no_number_of_episodes_ends_what_is_measured_over_steps",
         ("self.with_config(train_episodes=steps).loop(", "self.loop("),
     ),
-    *area("experiments/protocols/models.py", "experiments/test_protocols.py", ("not same_game(model.proxy.gamename,", "model.proxy.gamename != str(")),
+    *area("lab/protocols/models.py", "experiments/test_protocols.py", ("not same_game(model.proxy.gamename,", "model.proxy.gamename != str(")),
     *area(
         "experiments/figures/marks.py", "experiments/figures/test_marks.py",
         ("window / 2 * (1 - 1e-9)", "window / 2 * (1 + 1e-9)"),

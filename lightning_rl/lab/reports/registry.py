@@ -159,19 +159,3 @@ REPORTS = {
         ),
     ),
 }
-
-PROXIES = {
-    "list": Tool(
-        "list proxies: task, kind, seed and generations of their search, and a hash of their "
-        "content",
-        f"{_REPORTS}.proxies:show",
-        (
-            argument(
-                "sources",
-                "as for transfer (default: all proxies of the package)",
-                nargs="*",
-                metavar="PROXY",
-            ),
-        ),
-    ),
-}

@@ -17,7 +17,7 @@ from lightning_rl.core.limits import LARGEST_NUMBER, shown
 from lightning_rl.core.lines import say
 from lightning_rl.core.outputs import refuse_run_file
 from lightning_rl.functional.statistics import summarise
-from lightning_rl.lab.reports.proxies import REAL
+from lightning_rl.lab.protocols.models import REAL
 from lightning_rl.lab.tables import csv_lines, plain_number
 
 _SUMMARISED = ("return_mean", "train_steps", "fitness_mean", "cpu_seconds")

@@ -4,8 +4,8 @@ import subprocess
 
 import pytest
 
-from experiments.protocols.results import open_results
 from lightning_rl.core.errors import UserError
+from lightning_rl.lab.protocols.results import open_results
 
 COLUMNS, KEY = ("name", "number", "value", "returns"), ("name", "number")
 

@@ -12,11 +12,11 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from experiments.protocols import agents
-from experiments.protocols.agents import AGENT_KEY, AgentKind, Job, jobs_on, train_stacks
-from experiments.protocols.models import real_task
 from lightning_rl.envs.proxies import Proxy
 from lightning_rl.envs.reward_network import RewardProxy
+from lightning_rl.lab.protocols import agents
+from lightning_rl.lab.protocols.agents import AGENT_KEY, AgentKind, Job, jobs_on, train_stacks
+from lightning_rl.lab.protocols.models import real_task
 from lightning_rl.methods.inner_loop import InnerLoop, Trained
 
 COLUMNS = (

@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 
 import torch
 
-from experiments.protocols.models import PROXY_KEY, best_of_each, find_models
-from experiments.protocols.results import open_results, print_summary
 from lightning_rl.agents.registry import AGENTS
 from lightning_rl.agents.tabular import TabularConfig
 from lightning_rl.core.config import parse_settings, refuse_ignored
@@ -26,7 +24,8 @@ from lightning_rl.core.lines import say
 from lightning_rl.core.seeding import derive_seed, generator
 from lightning_rl.envs.proxies import Proxy
 from lightning_rl.evolution.callback import ALL_FAILED
-from lightning_rl.lab.reports.proxies import Model
+from lightning_rl.lab.protocols.models import PROXY_KEY, Model, best_of_each, find_models
+from lightning_rl.lab.protocols.results import open_results, print_summary
 from lightning_rl.methods.inner_loop import OWN_RUN, InnerLoop, Trained, agent_configs
 
 STACK = 64

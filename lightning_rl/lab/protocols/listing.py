@@ -1,0 +1,26 @@
+"""Which trained proxies there are: equal hashes are equal bits, whatever their files are called."""
+
+from __future__ import annotations
+
+import argparse
+import math
+
+from lightning_rl.envs.proxies import shipped
+from lightning_rl.lab.protocols.models import Model, all_models, content_hash
+from lightning_rl.lab.tables import put_rows
+
+COLUMNS = ("proxy", "gamename", "kind", "seed", "generations", "hash")
+
+
+def row(model: Model) -> tuple[str, ...]:
+    """Cells of a proxy; empty where its file does not say."""
+    seed, generations = (
+        "" if math.isnan(value) else f"{value:.0f}" for value in (model.seed, model.generations)
+    )
+    kind, number = model.trained_on, content_hash(model.proxy, model.params)
+    return model.name, model.proxy.gamename, kind, seed, generations, number
+
+
+def run(given: argparse.Namespace) -> None:
+    """Prints a table."""
+    put_rows([COLUMNS, *map(row, all_models(given.sources or shipped()))])
