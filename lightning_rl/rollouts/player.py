@@ -324,6 +324,8 @@ class Collector:
 
     def start(self, requests: Sequence[Request], policy: dict[str, Tensor], version: int) -> None:
         """Begins to play ``requests`` under the state dict ``policy``, stamped ``version``."""
+        if self.busy:
+            raise RuntimeError("a collection is already under way; call finish() or close() first")
         self.behaviour.load_state_dict(policy)
         self.version.fill_(version)
         size = self.chunk_size
