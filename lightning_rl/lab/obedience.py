@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lightning_rl.core.console import Advance
+from lightning_rl.core.lines import say
 from lightning_rl.core.types import Array, Request
 from lightning_rl.functional.ranks import rank_correlation
 from lightning_rl.functional.statistics import sampling_floor
@@ -82,6 +83,11 @@ class Trials:
 
     first: list[float] = field(default_factory=list)
     returns: list[float] = field(default_factory=list)
+
+    def follow(self) -> bool:
+        """Whether returns rise with commands, beyond 3 standard errors of a rank correlation."""
+        first, returns = np.array(self.first), np.array(self.returns)
+        return rank_correlation(first, returns) * len(returns) ** 0.5 > 3
 
     def fit(self) -> tuple[Array, Array]:
         """First numbers of commands in ascending order, and the mean return as an increasing
@@ -181,6 +187,12 @@ def calibrate(
             advance(len(requests), f"round {number + 1} of {1 + _ROUNDS}")
             _, commands, guidances = table(tried, floor)
             asked = list(zip(commands.tolist(), guidances.tolist(), strict=True))
+    if not any(trials.follow() for trials in tried.values() if trials.first):
+        say(
+            "the command has no effect here: whatever is asked for, the same is obtained but for "
+            "chance; train it longer",
+            error=True,
+        )
     calibration = Calibration()
     calibration.set(*table(tried, floor))
     return calibration

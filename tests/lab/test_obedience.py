@@ -316,3 +316,12 @@ def test_a_return_means_one_thing_and_the_rest_is_raw():
     assert full_command(method, {}) == ((0.0, 20.0), None)
     with pytest.raises(UserError, match="return goes without horizon; leave one out, or give raw"):
         full_command(method, {"return": 50.0, "horizon": 9.0})
+
+
+def test_returns_that_do_not_follow_commands_are_known():
+    rng = np.random.default_rng(0)
+    asked = np.linspace(0, 1, 900)
+    noise = rng.standard_normal(900)
+    assert not Trials(asked.tolist(), noise.tolist()).follow()
+    assert Trials(asked.tolist(), (noise + asked).tolist()).follow()
+    assert not Trials(asked.tolist(), [3.0] * 900).follow()
