@@ -55,7 +55,8 @@ class SyntheticGymEnv(Env, OwnHorizon):
     bounds.
     """
 
-    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012  as Gymnasium declares it
+    # As Gymnasium declares it.
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012
     about: dict[str, Any]
     pairs: tuple[Array, ...]
 

@@ -106,7 +106,8 @@ class CMAES(Strategy, name="cmaes"):
     MAX_SIZE, MIN_POPULATION = 1000, 4
 
     def __init__(self, start: Tensor, evolved: Tensor, cfg: StrategyConfig, run_seed: int):
-        from cmaes import CMA  # type: ignore[import-untyped]  # and scipy, which nothing else here needs
+        # It imports scipy, which nothing else here needs.
+        from cmaes import CMA  # type: ignore[import-untyped]
 
         if len(start) > self.MAX_SIZE:
             raise UserError(

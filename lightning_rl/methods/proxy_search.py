@@ -124,7 +124,8 @@ class AgentSearchConfig(ProxySearchConfig):
 class SEConfig(AgentSearchConfig):
     """Keys of SE."""
 
-    stop_when_solved: bool = Field()  # type: ignore[misc]  # of this one alone; plain, it would take over the value above
+    # Of this one alone; plain, it would take over the value of its base.
+    stop_when_solved: bool = Field()  # type: ignore[misc]
     perfect_generations: Annotated[int, Field(ge=0, le=GENERATIONS)]
     clone_generations: Annotated[int, Field(ge=0, le=GENERATIONS)]
     agent_noise: PositiveFloat

@@ -30,7 +30,8 @@ class RNConfig(AgentSearchConfig):
     """Keys of RN."""
 
     reward: Annotated[str, BeforeValidator(_reward_name)]
-    objective: str = Field()  # type: ignore[misc]  # of this one alone; plain, it would take over the value of its base
+    # Of this one alone; plain, it would take over the value of its base.
+    objective: str = Field()  # type: ignore[misc]
     scale_states: bool
 
     @model_validator(mode="after")
