@@ -102,7 +102,7 @@ def measured_parts(text):
 def bare_numbers(text):
     """Numbers that name no source, and are no count of what was run."""
     for pattern in NOT_MEASURED:
-        text = re.sub(pattern, " ", text)
+        text = re.sub(pattern.replace(" ", r"\s"), " ", text)  # words may stand in two lines
     return re.findall(r"(?<![\w.-])-?\d[\d,.]*\d|(?<![\w.-])-?\d(?![\w.])", text)
 
 
