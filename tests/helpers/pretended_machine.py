@@ -43,6 +43,8 @@ if words[0].endswith("trainer.py") or words[:3] == ["-m", "lightning_rl", "train
     else:
         name = words[words.index("--implementation") + 1] if "--implementation" in words else "UDRL"
         given = {{word.split("=")[0] for word in words if "=" in word}}
+        if "command" in given:  # another than UDRL's own, which nothing of the best episodes belongs to
+            given.add("last_few")
         budget = [flag for flag in tiny["flags"].get(name, []) if flag.removeprefix("--set=").split("=")[0] not in given]
         if "--reload" in words or "--recording_epoch_interval" in words:
             budget.append("--set=checkpoint_interval=1")
