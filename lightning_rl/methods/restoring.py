@@ -289,6 +289,10 @@ def check_optimizer(content: Any, optimizer: torch.optim.Optimizer, where: str) 
     slots = twin.state_dict()["state"]
     for parameter, state in content["state"].items():
         check_alike(state, slots[parameter], f"{where}.state[{parameter}]")
+    for place, group in enumerate(content["param_groups"]):
+        if not isinstance(group["lr"], int | float | torch.Tensor):
+            rate = shown(group["lr"])
+            raise MismatchError(f"{where}.param_groups[{place}].lr: {rate}, expected a number")
     twin.load_state_dict(copy.deepcopy(content))  # torch would step the tensors themselves
     twin.step()
 

@@ -48,7 +48,7 @@ CHANGES = [
     ((*OPTIMIZER, "state", 0, "exp_avg"), torch.zeros(3), "[1].state[0].exp_avg: float32 [3]"),
     ((*OPTIMIZER, "state", 0, "exp_avg"), None, "optimizer_states[1].state[0]: lacks exp_avg"),
     ((*OPTIMIZER, "state", 0, "step"), torch.tensor(NAN), "state.0.step: 1 of 1 numbers are NaN"),
-    ((*OPTIMIZER, "param_groups", 0, "lr"), "x", "lr=str"),
+    ((*OPTIMIZER, "param_groups", 0, "lr"), "x", "param_groups[0].lr: 'x'"),
     ((*OPTIMIZER, "param_groups", 0, "amsgrad"), True, "lacks 'max_exp_avg_sq'"),
     (("optimizer_states",), None, "has weights alone, by which nothing is resumed"),
     (("state_dict", BIAS), torch.full((2,), NAN), "net.net.body.2.bias: 2 of 2 numbers are NaN"),
