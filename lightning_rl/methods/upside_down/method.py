@@ -35,7 +35,6 @@ from lightning_rl.methods.registry import register_method
 from lightning_rl.methods.upside_down.commands import COMMANDS
 from lightning_rl.methods.upside_down.config import CONFIG, UpsideDownConfig
 from lightning_rl.methods.upside_down.critic import Critic
-from lightning_rl.methods.upside_down.own_parts import checked_result
 from lightning_rl.methods.upside_down.rollouts import UpsideDownEpoch, UpsideDownRollouts
 from lightning_rl.methods.upside_down.targets import PROBES, TARGETS, NextCommands
 from lightning_rl.methods.upside_down.weightings import WEIGHTINGS
@@ -81,10 +80,15 @@ class UpsideDown(Method):
         super().__init__(gamename, **options)
         cfg, spec = self.cfg, self.spec
         self.max_return = spec.max_return if cfg.max_return is None else cfg.max_return
-        self.command = COMMANDS.make(cfg, {"max_return": self.max_return})
-        self.weighting = WEIGHTINGS.make(cfg)
+        command = COMMANDS.make(cfg, {"max_return": self.max_return})
+        weighting = WEIGHTINGS.make(cfg)
         limit = self.max_return if cfg.targets_episode_returns else None
         target = TARGETS.make(cfg, {"max_return": limit})
+        if not all(is_ours(type(part)) for part in (command, weighting, target)):
+            from lightning_rl.methods.upside_down.own_parts import checked
+
+            command, weighting, target = checked(command), checked(weighting), checked(target)
+        self.command, self.weighting = command, weighting
         self.command_names = self.command.names
         distribution = distribution_for(spec.continuous)
         self.executed = distribution.executed
@@ -93,16 +97,8 @@ class UpsideDown(Method):
             self.critic = self._critic_network() if cfg.has_critic else None
         scale = (1.0,) * len(self.command_names)
         if not cfg.standardise:
-            scale = checked_result(
-                self.command,
-                "scales",
-                self.command.scales(cfg.return_scale),
-                (len(self.command_names),),
-                "a number for each of names",
-            )
-        scaled = ScaledCommand(
-            net, [cfg.condition * float(each) for each in scale], cfg.command_limit
-        )
+            scale = self.command.scales(cfg.return_scale)
+        scaled = ScaledCommand(net, [cfg.condition * each for each in scale], cfg.command_limit)
         policy_class = NoisyCommandPolicy if cfg.command_draw == "step" else CommandPolicy
         self.learner = policy_class(scaled, distribution, spec.action_size, cfg.guidance)
         self.policy = self.learner
@@ -161,33 +157,16 @@ class UpsideDown(Method):
             episodes = self.critic_fit.judge(self, episodes)
             scalars["train/explained_variance"] = self.critic_fit.explained_variance(episodes)
 
-        fulfilled = self.fulfilled(episodes)
+        fulfilled = self.command.fulfilled(episodes)  # [M, C]
         self.check_finite(f"the {self.command_names[0]} label", float(fulfilled.abs().max()))
         scalars["train/label_sd"] = float(fulfilled[:, 0].std(correction=0))
         fulfilled = self.scale_commands(fulfilled)
         command = fulfilled[index]  # [U, B, C]
         if batch.segment is not None:
-            command = checked_result(
-                self.command,
-                "fulfilled_within",
-                self.command.fulfilled_within(episodes, index, batch.segment),
-                command.shape,
-                "the numbers of each segment's command",
-                like=episodes.reward,
-            )
+            command = self.command.fulfilled_within(episodes, index, batch.segment)
 
         weight = self.weighting.weights(episodes)  # [M]
         if weight is not None:
-            weight = checked_result(
-                self.weighting,
-                "weights",
-                weight,
-                episodes.reward.shape,
-                "a weight for each step",
-                lowest=0,
-                of_mean_1=True,
-                like=episodes.reward,
-            )
             self.check_finite("the weight", float(weight.max()))
             scalars["train/effective_sample_share"] = float(effective_sample_share(weight))
 
@@ -200,23 +179,6 @@ class UpsideDown(Method):
         with evaluating(self.policy, self.learner):
             scalars |= self._diagnostics(batch, command)
         self.log_scalars(scalars | self.speed_scalars(batch.env_steps))
-
-    def fulfilled(self, episodes: FlatEpisodes) -> Tensor:
-        """What was obtained from each step, ``[M, C]``."""
-        command, size = self.command, len(self.command_names)
-        fulfilled = checked_result(
-            command,
-            "fulfilled",
-            command.fulfilled(episodes),
-            (len(episodes), size),
-            f"a row of {', '.join(self.command_names)} for each step",
-            like=episodes.reward,
-        )
-        if self.cfg.command_rule == "decrease" and not is_ours(type(command)):
-            asked, reward = fulfilled[:2].cpu().numpy(), episodes.reward[:2].cpu().numpy()
-            left = command.after(asked, reward)
-            checked_result(command, "after", left, asked.shape, "what is left of each command")
-        return fulfilled
 
     def scale_commands(self, fulfilled: Tensor) -> Tensor:
         """With ``standardise``, networks see commands ``[M, C]`` in standard deviations.
@@ -290,7 +252,7 @@ class UpsideDown(Method):
             scalars["train/gate_saturation"] = saturation
         held_out = batch.held_out
         if held_out is not None:
-            obs, fulfilled = held_out.obs[held_out.row], self.fulfilled(held_out)
+            obs, fulfilled = held_out.obs[held_out.row], self.command.fulfilled(held_out)
             log_prob = self.learner.executed_log_prob(obs, fulfilled, held_out.action)
             scalars["held_out/policy_loss"] = -float(log_prob.mean())
         return scalars

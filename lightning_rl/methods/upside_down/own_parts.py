@@ -1,4 +1,7 @@
-"""What parts of a user's return, checked as it comes in, so that errors name the part."""
+"""A user's parts: what they return is checked as it comes in, so that errors name the part.
+
+Each is wrapped once, where a method is made; the rest of the method trusts what parts return.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,123 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import shown
-from lightning_rl.core.parts import Part, is_ours
+from lightning_rl.core.parts import P, Part, is_ours
+from lightning_rl.core.types import FloatArray
+from lightning_rl.methods.upside_down.commands import Command
+from lightning_rl.methods.upside_down.targets import Target
+from lightning_rl.methods.upside_down.weightings import Weighting
+from lightning_rl.rollouts.episode_buffer import EpisodeBuffer, FlatEpisodes
 
 _OFF = 0.01  # by which a mean of float32 may miss 1
+
+
+def checked(part: P) -> P:
+    """The part, and around a user's a wrapper of the same kind that checks what it returns."""
+    if is_ours(type(part)):
+        return part
+    wrapper: Any
+    for wrapper in (CheckedCommand, CheckedWeighting, CheckedTarget):
+        if isinstance(part, wrapper.__base__):
+            return wrapper(own=part)
+    raise TypeError(f"{type(part).__name__} is of no kind of upside-down RL")
+
+
+class CheckedCommand(Command):
+    """A user's command, what it returns being checked."""
+
+    own: Command
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", self.own.names)
+        object.__setattr__(self, "in_deviations", self.own.in_deviations)
+
+    def fulfilled(self, episodes: FlatEpisodes) -> Tensor:
+        return checked_result(
+            self.own,
+            "fulfilled",
+            self.own.fulfilled(episodes),
+            (len(episodes), len(self.names)),
+            f"a row of {', '.join(self.names)} for each step",
+            like=episodes.reward,
+        )
+
+    def fulfilled_within(self, episodes: FlatEpisodes, step: Tensor, length: Tensor) -> Tensor:
+        return checked_result(
+            self.own,
+            "fulfilled_within",
+            self.own.fulfilled_within(episodes, step, length),
+            (*step.shape, len(self.names)),
+            "the numbers of each segment's command",
+            like=episodes.reward,
+        )
+
+    def after(self, command: FloatArray, reward: FloatArray) -> FloatArray:
+        left = self.own.after(command, reward)
+        meaning = "what is left of each command"
+        return checked_result(self.own, "after", left, command.shape, meaning).numpy()
+
+    def following_numbers(self, buffer: EpisodeBuffer) -> tuple[float, ...]:
+        found = checked_result(
+            self.own,
+            "following_numbers",
+            self.own.following_numbers(buffer),
+            (len(self.names) - 1,),
+            "a number for each of names but the first",
+        )
+        return tuple(found.tolist())
+
+    def scales(self, return_scale: float) -> tuple[float, ...]:
+        scales, shape = self.own.scales(return_scale), (len(self.names),)
+        found = checked_result(self.own, "scales", scales, shape, "a number for each of names")
+        return tuple(found.tolist())
+
+    @property
+    def is_episode_return(self) -> bool:
+        return self.own.is_episode_return
+
+
+class CheckedWeighting(Weighting):
+    """A user's weighting, its weights being checked."""
+
+    own: Weighting
+
+    def weights(self, episodes: FlatEpisodes) -> Tensor | None:
+        weight = self.own.weights(episodes)
+        if weight is None:
+            return None
+        return checked_result(
+            self.own,
+            "weights",
+            weight,
+            episodes.reward.shape,
+            "a weight for each step",
+            lowest=0,
+            of_mean_1=True,
+            like=episodes.reward,
+        )
+
+
+class CheckedTarget(Target):
+    """A user's target, what it returns being checked."""
+
+    own: Target
+
+    def fit(self, label: Tensor) -> tuple[Tensor, Tensor]:
+        found, lowest = self.own.fit(label), (-math.inf, 0)
+        mean, sd = checked_result(
+            self.own, "fit", found, (2,), "a mean and an sd", lowest, like=label
+        )
+        return mean, sd
+
+    def draw_noise(self, rng: np.random.Generator, count: int) -> Tensor:
+        noise = self.own.draw_noise(rng, count)
+        return checked_result(self.own, "draw_noise", noise, (count,), "one a command")
 
 
 def checked_result(
@@ -25,8 +137,8 @@ def checked_result(
     lowest: Sequence[float] | float = -math.inf,
     of_mean_1: bool = False,
     like: Tensor | None = None,
-) -> Any:
-    """What ``method`` of a part returned, as a finite float32 tensor; of our parts as it is.
+) -> Tensor:
+    """What ``method`` of a part returned, as a finite float32 tensor.
 
     Args:
         part: whose it is.
@@ -41,8 +153,6 @@ def checked_result(
     Raises:
         UserError: of one line with part, module, what was returned and what is needed.
     """
-    if is_ours(type(part)):
-        return result
     where = f"{type(part).__name__}.{method} (module {type(part).__module__}) returned"
     needs = f"needs {list(shape)}, {meaning}"
     device = None if like is None else like.device

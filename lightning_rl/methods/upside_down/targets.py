@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +13,6 @@ from lightning_rl.core.parts import Kind, Part
 from lightning_rl.core.schema import Share
 from lightning_rl.functional.upside_down import exponential_weights, quantiles, standardise
 from lightning_rl.methods.upside_down.commands import Command
-from lightning_rl.methods.upside_down.own_parts import checked_result
 from lightning_rl.rollouts.episode_buffer import EpisodeBuffer
 
 if TYPE_CHECKING:
@@ -143,28 +141,13 @@ class NextCommands(nn.Module):
 
     def fit(self, label: Tensor) -> None:
         """Sets the target from labels ``[M]``, or ``[U, B]`` of minibatches."""
-        mean, sd = checked_result(
-            self.target,
-            "fit",
-            self.target.fit(label),
-            (2,),
-            "a mean and an sd",
-            (-math.inf, 0),
-            like=label,
-        )
+        mean, sd = self.target.fit(label)
         self.numbers.copy_(torch.stack([mean, sd, label.min(), label.max()]))
         self.probes.copy_(quantiles(label, list(PROBES.values())))
 
     def update_from_buffer(self, buffer: EpisodeBuffer) -> None:
         """Sets the numbers after the first; with ``target_labels: best`` also the target."""
-        following = checked_result(
-            self.kind,
-            "following_numbers",
-            self.kind.following_numbers(buffer),
-            self.horizon.shape,
-            "a number for each of names but the first",
-        )
-        self.horizon.copy_(torch.as_tensor(following))
+        self.horizon.copy_(torch.tensor(self.kind.following_numbers(buffer)))
         if self.cfg.target_labels == "best":
             returns, _ = buffer.highest(self.cfg.last_few)
             self.fit(torch.from_numpy(returns))
@@ -176,10 +159,7 @@ class NextCommands(nn.Module):
         """First commands of ``count`` episodes."""
         mean, sd, low, high = self.numbers.tolist()
         spread = 0.0 if self.cfg.command_draw == "step" else self.cfg.target_spread
-        noise = checked_result(
-            self.target, "draw_noise", self.target.draw_noise(rng, count), (count,), "one a command"
-        )
-        drawn = mean + spread * sd * noise
+        drawn = mean + spread * sd * self.target.draw_noise(rng, count)
         if self.cfg.target_limit:
             drawn = drawn.clamp(low, high)
         return [self.command(value) for value in drawn.tolist()]

@@ -229,7 +229,12 @@ def trained(tmp_path, kind, method, function, **settings):
             lambda self, e: _one(self, e) * np.nan,
             r"nan as (\d+) of \1 numbers",
         ),
-        ("command", "after", lambda self, c, r: c[:, 0], r"\[2\], needs \[2, 1\], what is left"),
+        (
+            "command",
+            "after",
+            lambda self, c, r: c[:, 0],
+            r"\[(\d+)\], needs \[\1, 1\], what is left",
+        ),
         (
             "command",
             "scales",
