@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from pytorch_lightning import Callback
+from pytorch_lightning import Callback, Trainer
 from torch import nn
 
 from lightning_rl.core.checks import listed
@@ -35,6 +35,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import NAME_BYTES, SEED, SEEDS, WHOLE, WIDTH, shorten, shown
 from lightning_rl.envs.spaces import other_box
 from lightning_rl.methods.own_networks import require_given
+from lightning_rl.methods.single_process import SingleProcess
 
 if TYPE_CHECKING:
     from lightning_rl.methods.base import Method
@@ -184,6 +185,7 @@ def restore(
             raise MismatchError(reason)
         if callbacks is None:  # of our own runs ``run.resuming`` has compared it
             _refuse_other_run(content["hyper_parameters"], method)
+        _check_counters(content)
         if _within_an_epoch(content):
             raise UserError(
                 f"checkpoint '{path}' was written in the middle of an epoch, by which nothing is "
@@ -251,6 +253,30 @@ def _innermost_change(key: str, old: Any, new: Any) -> tuple[str, str, str]:
             if old[name] != value:
                 return _innermost_change(f"{key}.{name}", old[name], value)
     return key, shown(old), shown(new)
+
+
+_LOOPS = ("fit_loop", "validate_loop", "test_loop", "predict_loop")
+
+
+def _check_counters(content: Mapping[str, Any]) -> None:
+    """Whether Lightning finds counters where it looks for them; it does not check them itself."""
+    version = content["pytorch-lightning_version"]
+    if not str(version).startswith("2."):
+        raise MismatchError(f"of Lightning {version}, this program needs 2.*")
+    trainer = Trainer(
+        accelerator="cpu",
+        devices=1,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        plugins=[SingleProcess()],
+    )
+    loops = {name: getattr(trainer, name).state_dict() for name in _LOOPS}
+    loops["fit_loop"]["epoch_loop.state_dict"] = {"_batches_that_stepped": 0}
+    example = {"epoch": 0, "global_step": 0, "loops": loops, "callbacks": {}}
+    for key, value in example.items():
+        check_alike(content[key], value, key)
 
 
 def _within_an_epoch(content: Mapping[str, Any]) -> bool:
