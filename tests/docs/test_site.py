@@ -7,7 +7,6 @@ import http.server
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -15,28 +14,11 @@ import threading
 import pytest
 from filelock import FileLock
 from helpers import ROOT
+from helpers.chromium import PROGRAM, QUIET
 
 from lightning_rl.cli.tools import tools
 
-CHROMIUM = (
-    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-)
-FLAGS = [
-    *(
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--no-first-run",
-        "--disable-background-networking",
-    ),
-    *(
-        "--disable-component-update",
-        "--disable-sync",
-        "--enable-logging=stderr",
-        "--window-size=1300,2000",
-    ),
-]
+FLAGS = [*QUIET, "--enable-logging=stderr", "--window-size=1300,2000"]
 PROBE = """<script>addEventListener('load', () => setTimeout(() => {
   const size = e => { const box = e.getBoundingClientRect(); return [Math.round(box.width), Math.round(box.height)]; };
   const seen = {
@@ -122,7 +104,7 @@ def look(site, tmp_path_factory):
     """Opens a page of the site as a server gives it: what the browser sees of it, and what its
     console says.
     """
-    if CHROMIUM is None:
+    if PROGRAM is None:
         pytest.skip("no chromium on this machine: apt-get install chromium")
     quiet = type("Quiet", (http.server.SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
     server = http.server.ThreadingHTTPServer(
@@ -138,7 +120,7 @@ def look(site, tmp_path_factory):
         profile = tmp_path_factory.mktemp("profile")
         address = f"http://127.0.0.1:{server.server_port}/{page}probed-{os.getpid()}.html"
         command = [
-            CHROMIUM,
+            PROGRAM,
             *FLAGS,
             f"--user-data-dir={profile}",
             "--virtual-time-budget=8000",

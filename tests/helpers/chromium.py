@@ -12,6 +12,17 @@ import pytest
 PROGRAM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 )
+QUIET = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+"""Flags of a browser that opens one page by itself, without a request of its own."""
 needs_chromium = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here")
 
 

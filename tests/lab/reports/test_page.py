@@ -4,26 +4,12 @@ the page.
 
 import json
 import re
-import shutil
 import subprocess
 
 import pytest
+from helpers.chromium import PROGRAM, QUIET
 from helpers.runs import cli, run_cli, run_dir, train_cli
 
-CHROMIUM = (
-    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-)
-FLAGS = [
-    *(
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--no-first-run",
-        "--disable-background-networking",
-    ),
-    *("--disable-component-update", "--disable-sync"),
-]
 PROBE = """<script>addEventListener('load', () => setTimeout(() => {
   const seen = {
     pictures: [...document.images].map(i => i.naturalWidth),
@@ -44,8 +30,8 @@ def look_at(tmp_path, text):
         re.sub(r"<meta http-equiv=[^>]*>", "", text).replace("</body>", PROBE + "</body>")
     )
     command = [
-        CHROMIUM,
-        *FLAGS,
+        PROGRAM,
+        *QUIET,
         f"--user-data-dir={profile}",
         "--virtual-time-budget=8000",
         "--dump-dom",
@@ -120,9 +106,7 @@ def test_a_group_key_that_no_run_has_is_refused(report, tmp_path, capsys):
     assert not (tmp_path / "r.html").exists()
 
 
-@pytest.mark.skipif(
-    CHROMIUM is None, reason="no chromium on this machine: apt-get install chromium"
-)
+@pytest.mark.skipif(PROGRAM is None, reason="no chromium on this machine: apt-get install chromium")
 def test_in_a_browser_every_picture_loads_and_no_request_leaves(report, tmp_path):
     text = report.read_text()
     seen = look_at(tmp_path, text)
