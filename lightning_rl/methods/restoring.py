@@ -299,6 +299,23 @@ def _check_optimizers(content: Mapping[str, Any], method: Method) -> None:
             raise MismatchError(f"lr_schedulers[{place}]: is of another scheduler")
 
 
+_NEVER_NEGATIVE = {
+    "step",
+    "exp_avg_sq",
+    "max_exp_avg_sq",
+    "square_avg",
+    "acc_delta",
+    "sum",
+    "exp_inf",
+    "row_var",
+    "col_var",
+    "variance",
+}
+"""Slots of torch's optimizers that count steps, or whose root a step divides by: below 0 a step
+makes weights that are not finite, in silence.
+"""
+
+
 def check_optimizer(content: Any, optimizer: torch.optim.Optimizer, where: str) -> None:
     """MismatchError unless a saved state has slots of the shapes that a step of the optimizer
     makes: torch does not look at them, and crashes later. What else is wrong, a step shows.
@@ -315,6 +332,11 @@ def check_optimizer(content: Any, optimizer: torch.optim.Optimizer, where: str) 
     slots = twin.state_dict()["state"]
     for parameter, state in content["state"].items():
         check_alike(state, slots[parameter], f"{where}.state[{parameter}]")
+        for name in _NEVER_NEGATIVE.intersection(state):
+            least = float(torch.as_tensor(state[name]).min())
+            if least < 0:
+                place = f"{where}.state[{parameter}].{name}"
+                raise MismatchError(f"{place}: {least:g}, expected 0 or more")
     for place, group in enumerate(content["param_groups"]):
         if not isinstance(group["lr"], int | float | torch.Tensor):
             rate = shown(group["lr"])
