@@ -335,8 +335,8 @@ def check_optimizer(content: Any, optimizer: torch.optim.Optimizer, where: str) 
         for name in _NEVER_NEGATIVE.intersection(state):
             least = float(torch.as_tensor(state[name]).min())
             if least < 0:
-                place = f"{where}.state[{parameter}].{name}"
-                raise MismatchError(f"{place}: {least:g}, expected 0 or more")
+                slot = f"{where}.state[{parameter}].{name}"
+                raise MismatchError(f"{slot}: {least:g}, expected 0 or more")
     for place, group in enumerate(content["param_groups"]):
         if not isinstance(group["lr"], int | float | torch.Tensor):
             rate = shown(group["lr"])
