@@ -30,6 +30,8 @@ IN_REPOSITORY = {
     "COMMANDS": ("reproduce", "baseline", "docs", "claims"),
     "FIGURES": (
         "marks",
+        "table",
+        "profile",
         "obedience",
         "generalisation",
         "phase",

@@ -9,6 +9,11 @@ MUTATIONS = [
         ("2 * special.stdtr", "special.stdtr"),
         ("won + 1, np.maximum(n - won, 1)", "won, np.maximum(n - won, 1)"),
     ),
+    *area("experiments/figures/profile.py", "experiments/figures/test_profile.py", ("[:, None] > np", "[:, None] >= np")),
+    *area(
+        "experiments/figures/table.py", "experiments/figures/test_table.py",
+        ("until][-last:]", "until][:last]"), ("skipna=False", "skipna=True"), ("np.isfinite(chosen).all()", "np.isfinite(chosen).any()"),
+    ),
     *area("experiments/reproduce/reading.py", "docs/test_docs.py", ("row.get(name) == value for", "row.get(name) != value for")),
     *area(
         "experiments/reproduce/entries.py", "experiments/reproduce/test_entries.py",

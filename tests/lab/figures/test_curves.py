@@ -93,6 +93,7 @@ def write_run(folder, seed, *points):
 COMMANDS = {
     "curves": ["figures", "curves", "{out}", "{runs}"],
     "scores": ["figures", "scores", "{out}", "{runs}"],
+    "profile": ["figures", "profile", "{out}", "{runs}"],
     "generalisation": ["figures", "generalisation", "{out}", "{runs}"],
     "marks": ["figures", "marks", "{out}", "{runs}", "--at", "44564", "--window", "10"],
     "compare": ["compare", "{runs}", "{runs}"],
