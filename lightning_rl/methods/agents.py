@@ -29,7 +29,6 @@ from lightning_rl.methods.base import return_scalars
 from lightning_rl.methods.registry import register
 from lightning_rl.methods.stacked import Scores, StackedMethod, StackedRollouts, scores_of
 from lightning_rl.nets.policies import Actor, Policy
-from lightning_rl.rollouts.data_module import distinct
 
 
 class GreedyActor(Actor):
@@ -156,8 +155,7 @@ class AgentRollouts(StackedRollouts):
         scores: list[Scores] = []
         for seed, policy in zip(self.method.seeds, self.method.policies, strict=True):
             played = self.play_policy(seed, policy)
-            once = {id(episodes): scores_of(episodes) for episodes in distinct(played)}
-            scores.append({prefix: once[id(episodes)] for prefix, episodes in played.items()})
+            scores.append({prefix: scores_of(episodes) for prefix, episodes in played.items()})
         return scores
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

@@ -41,7 +41,7 @@ from lightning_rl.methods.restoring import restore_for_trainer
 from lightning_rl.nets.command import Calibration
 from lightning_rl.nets.layers import Backward
 from lightning_rl.nets.policies import Actor
-from lightning_rl.rollouts.data_module import Rollouts, distinct
+from lightning_rl.rollouts.data_module import Rollouts, with_greedy
 from lightning_rl.rollouts.player import Collector, CommandRule
 
 COUNTERS = ("env_steps", "num_updates", "episodes", "eval_env_steps", "held_out_env_steps")
@@ -406,10 +406,10 @@ class Method(LightningModule):
 
     def validation_step(self, evaluated: Mapping[str, list[Any]], batch_idx: int) -> None:
         """Logs an evaluation, ``{prefix: episodes}``; ``monitor`` chooses the best checkpoint."""
-        for episodes in distinct(evaluated):
+        for episodes in evaluated.values():
             self.count_evaluation(sum(episode.env_steps for episode in episodes))
         scalars = {"time/eval_env_steps": float(self.eval_env_steps)}
-        for prefix, episodes in evaluated.items():
+        for prefix, episodes in with_greedy(evaluated).items():
             scalars |= episode_scalars(prefix, episodes)
             self.report(f"{prefix}/return_mean", scalars[f"{prefix}/return_mean"], len(episodes))
         self.log_scalars(scalars)

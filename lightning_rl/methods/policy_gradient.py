@@ -156,8 +156,8 @@ class OnPolicyRollouts(CollectedRollouts):
         cfg = method.cfg
         self.num_episodes = cfg.num_episodes_per_iter
         self.recent_returns: deque[float] = deque(maxlen=cfg.running_mean_len)
-        age = STALE_UPDATES if cfg.stale_rollouts else 0
-        self.past: deque[tuple[dict[str, Tensor], int]] = deque(maxlen=age)
+        self.stale = cfg.stale_rollouts
+        self.past: deque[tuple[dict[str, Tensor], int]] = deque(maxlen=STALE_UPDATES)
 
     def requests(self, epoch: int) -> list[Request]:
         commands = [None] * self.num_episodes
@@ -169,6 +169,8 @@ class OnPolicyRollouts(CollectedRollouts):
 
     def behaviour(self, version: int) -> tuple[dict[str, Tensor], int]:
         newest, _ = super().behaviour(version)
+        if not self.stale:
+            return newest, version
         behaviour = self.past[0] if self.past else (newest, version)
         self.past.append(({name: value.clone() for name, value in newest.items()}, version))
         return behaviour
@@ -193,6 +195,7 @@ class OnPolicyRollouts(CollectedRollouts):
         returns = map(float, state_dict["recent_returns"])
         self.recent_returns = deque(returns, self.recent_returns.maxlen)
         for weights, version in state_dict["past"]:
+            # RuntimeError where they do not fit
             self.collector.behaviour.load_state_dict(weights)
             self.past.append((weights, int(version)))
 

@@ -17,7 +17,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.types import Episode
 from lightning_rl.methods.base import Method, return_scalars
 from lightning_rl.nets.policies import Actor
-from lightning_rl.rollouts.data_module import Rollouts, distinct
+from lightning_rl.rollouts.data_module import Rollouts, with_greedy
 
 MEMBER_COUNTERS = ("env_steps", "num_updates", "eval_env_steps", "episodes")
 """Columns of ``member_counters``; the plain counters are their maximum over the members."""
@@ -140,12 +140,12 @@ class StackedMethod(Method):
         logged = []
         for n, scores in enumerate(members):
             eval_env_steps = self.counter("eval_env_steps")
-            eval_env_steps[n] += sum(sum(lengths) for _, lengths, _ in distinct(scores))
+            eval_env_steps[n] += sum(sum(lengths) for _, lengths, _ in scores.values())
             scalars = {"time/eval_env_steps": float(eval_env_steps[n])}
-            for prefix, played in scores.items():
+            for prefix, played in with_greedy(scores).items():
                 scalars |= return_scalars(prefix, *played)
             logged.append(scalars)
-        for prefix, (returns, *_) in members[0].items():
+        for prefix, (returns, *_) in with_greedy(members[0]).items():
             name = f"{prefix}/return_mean"
             mean = sum(scalars[name] for scalars in logged) / len(logged)
             self.report(name, mean, len(returns) * len(members))

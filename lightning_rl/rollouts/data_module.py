@@ -6,7 +6,7 @@ few epochs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
@@ -70,7 +70,7 @@ class Rollouts(LightningDataModule):
 
         ``eval`` (sampled actions) and ``eval_greedy`` have the method's first command, its probes
         follow under their names. A policy without noise plays the same either way, so it plays
-        once.
+        once, and ``with_greedy`` says so.
         """
         assert self.evaluator is not None
         method, epoch, count = self.method, self.method.current_epoch, self.method.cfg.eval_episodes
@@ -85,9 +85,7 @@ class Rollouts(LightningDataModule):
         for command, mode in series.values():
             requests += evaluation_requests(seed, "evaluation", epoch, count, command, mode)
         episodes = self.evaluator.collect(requests, policy.state_dict(), version=epoch + 1)
-        played = {prefix: episodes[i * count : (i + 1) * count] for i, prefix in enumerate(series)}
-        played.setdefault("eval_greedy", played["eval"])
-        return played
+        return {prefix: episodes[i * count : (i + 1) * count] for i, prefix in enumerate(series)}
 
     def train_dataloader(self) -> OneBatch:
         return OneBatch(self.next_batch, self.trainer)
@@ -119,11 +117,9 @@ class Rollouts(LightningDataModule):
             collector.close()
 
 
-def distinct(series: Mapping[str, T]) -> Iterable[T]:
-    """The distinct values of ``series``, each once: a policy without noise has the same episodes
-    under two prefixes.
-    """
-    return {id(played): played for played in series.values()}.values()
+def with_greedy(series: Mapping[str, T]) -> dict[str, T]:
+    """``series``, in which a policy without noise, which played once, has a greedy entry, too."""
+    return {**series, "eval_greedy": series.get("eval_greedy", series["eval"])}
 
 
 def evaluation_requests(

@@ -48,8 +48,9 @@ class FlatEpisodes:
     @property
     def episode_return(self) -> Tensor:
         """The undiscounted return of the whole episode that a step is of, ``[M]``."""
-        number = self.row - torch.arange(len(self), device=self.row.device)
-        return self.to_go[self.row[self.first]][number]
+        # each episode before a step's own has a row more than steps
+        episode = self.row - torch.arange(len(self), device=self.row.device)
+        return self.to_go[self.row[self.first]][episode]
 
     def discounted_return(self, gamma: float) -> Tensor:
         """The return from each step to the end of its episode, discounted, ``[M]``."""

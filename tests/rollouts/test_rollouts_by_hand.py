@@ -392,7 +392,6 @@ def test_a_policy_without_noise_plays_once():
     batch = Rollouts(judged, collector).evaluate()
     assert {prefix: [e.ret for e in episodes] for prefix, episodes in batch.items()} == {
         "eval": [0, 1],
-        "eval_greedy": [0, 1],
         "eval_low": [2, 3],
         "eval_high": [4, 5],
     }

@@ -45,7 +45,7 @@ MUTATIONS = [
         ("terminated[end - 1] = [e.terminated", "terminated[end - 1] = [not e.terminated"),
         ('"row": step + np.repeat(np.arange(len(length)), length)', '"row": step'),
         ('"left": np.repeat(end, length) - step', '"left": np.repeat(end, length) - step - 1'),
-        ("self.to_go[self.row[self.first]][number]", "self.to_go[self.row]"),
+        ("self.to_go[self.row[self.first]][episode]", "self.to_go[self.row]"),
         ("list(self._newest)[-count:]", "list(self._newest)[:count]"),
         ("or self._best[:count]", "or self._best[-count:]"),
         ("self._newest_steps = sum(e.length for e in self._newest)", "self._newest_steps = 0"),

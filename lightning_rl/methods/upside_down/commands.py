@@ -93,6 +93,11 @@ class Command(Part):
                 f"{cfg.command} does not ask for; set "
                 f"target_labels={'episode' if decreases else 'buffer'}"
             )
+        if cfg.num_held_out_episodes_per_iter and (self.requires or cfg.commands_in_deviations):
+            wrong.append(
+                f"held-out episodes have no {self.names[0]} to be asked for; set "
+                "num_held_out_episodes_per_iter=0"
+            )
         if wrong:
             raise ValueError("; ".join(wrong))
 

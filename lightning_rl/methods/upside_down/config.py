@@ -15,7 +15,7 @@ from lightning_rl.core.parts import keys_of_other_parts, with_keys, with_own_par
 from lightning_rl.core.schema import STRICT, Batch, Episodes, MethodConfig, Share, Sizes
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.methods.upside_down.commands import COMMANDS
-from lightning_rl.methods.upside_down.critic import Critic
+from lightning_rl.methods.upside_down.critic import CriticFit
 from lightning_rl.methods.upside_down.targets import TARGETS
 from lightning_rl.methods.upside_down.weightings import WEIGHTINGS
 
@@ -88,7 +88,7 @@ class UpsideDownConfig(MethodConfig):
     def has_critic(self) -> bool:
         """Whether a part reads what a critic says."""
         chosen = (kind.find(getattr(self, kind.key), "config") for kind in KINDS)
-        return any(Critic in part.requires for part in chosen)
+        return any(CriticFit in part.requires for part in chosen)
 
     @property
     def targets_episode_returns(self) -> bool:
@@ -198,5 +198,6 @@ class UpsideDownConfig(MethodConfig):
         return ignored_keys
 
 
-CONFIG = with_keys(UpsideDownConfig, Critic, *(p for kind in KINDS for p in kind.classes.values()))
+_PARTS = [part for kind in KINDS for part in kind.classes.values()]
+CONFIG = with_keys(UpsideDownConfig, CriticFit, *_PARTS)
 """The config with the keys of all parts of this package."""

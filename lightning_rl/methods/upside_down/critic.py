@@ -51,7 +51,7 @@ class JudgedEpisodes(FlatEpisodes):
         return self.lambda_return(gae_lambda) - self.value[self.row]
 
 
-class Critic(Part):
+class CriticFit(Part):
     """How a critic is fitted: V(s), and Q(s, a) beside it where advantages are fitted.
 
     Its network gives ``[..., 1]``, with a Q ``feature_size`` more numbers.
@@ -68,9 +68,9 @@ class Critic(Part):
     has_q: ClassVar[bool] = False
 
     @staticmethod
-    def of(cfg: UpsideDownConfig) -> Critic:
-        """The critic of a config."""
-        cls = CriticWithQ if cfg.weights == "fitted_advantage" else Critic
+    def of(cfg: UpsideDownConfig) -> CriticFit:
+        """That of a config."""
+        cls = FitWithQ if cfg.weights == "fitted_advantage" else CriticFit
         return part_of(cls, cfg)
 
     def output_size(self, spec: EnvSpec) -> int:
@@ -91,7 +91,7 @@ class Critic(Part):
         method.check_finite("the value target", float(target.abs().max()))
         examples = [episodes.obs[episodes.row[index]], target[index]]
         if self.has_q:
-            examples.append(method.executed(episodes.action[index]))
+            examples.append(method.learner.distribution_class.executed(episodes.action[index]))
 
         def update(*example: Tensor) -> Tensor:
             return self.update(method, *example)
@@ -116,7 +116,7 @@ class Critic(Part):
             output = net(episodes.obs) * self.value_scale
         judged = self._judged(episodes, output)
         if self.has_q:
-            action = method.executed(episodes.action)
+            action = method.learner.distribution_class.executed(episodes.action)
             judged.fitted_advantage = fitted_advantage(output[episodes.row], action)
         return judged
 
@@ -135,8 +135,8 @@ class Critic(Part):
         return JudgedEpisodes(**vars(episodes), value=output[:, 0], discount=discount)
 
 
-class CriticWithQ(Critic):
-    """A critic that fits Q(s, a), too."""
+class FitWithQ(CriticFit):
+    """The critic has a Q(s, a), too."""
 
     has_q = True
 
@@ -146,7 +146,7 @@ class Advantage(Command):
     """An advantage over a critic's value (RCP-A)."""
 
     names = ("advantage",)
-    requires = (Critic,)
+    requires = (CriticFit,)
     in_deviations = True
     gae_lambda: Share
     label_max: float | None
@@ -155,20 +155,12 @@ class Advantage(Command):
         assert isinstance(episodes, JudgedEpisodes)
         return at_most(self.label_max, episodes.sampled_advantage(self.gae_lambda)).unsqueeze(-1)
 
-    def check(self, cfg: UpsideDownConfig) -> None:
-        super().check(cfg)
-        if cfg.num_held_out_episodes_per_iter:
-            raise ValueError(
-                "held-out episodes have no advantages to be asked for; set "
-                "num_held_out_episodes_per_iter=0"
-            )
-
 
 @register_weighting("advantage")
 class ByAdvantage(ExponentialWeighting):
     """The label is the sampled advantage, as in the paper's RCP-A."""
 
-    requires = (Critic,)
+    requires = (CriticFit,)
     gae_lambda: Share
 
     def label(self, episodes: FlatEpisodes) -> Tensor:
@@ -180,7 +172,7 @@ class ByAdvantage(ExponentialWeighting):
 class ByFittedAdvantage(ExponentialWeighting):
     """The label is Q(s, a) - V(s) of the critic, without the noise of single samples."""
 
-    requires = (Critic,)
+    requires = (CriticFit,)
 
     def label(self, episodes: FlatEpisodes) -> Tensor:
         assert isinstance(episodes, JudgedEpisodes)

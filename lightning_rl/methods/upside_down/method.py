@@ -34,7 +34,7 @@ from lightning_rl.methods.base import Method
 from lightning_rl.methods.registry import register_method
 from lightning_rl.methods.upside_down.commands import COMMANDS
 from lightning_rl.methods.upside_down.config import CONFIG, UpsideDownConfig
-from lightning_rl.methods.upside_down.critic import Critic
+from lightning_rl.methods.upside_down.critic import CriticFit
 from lightning_rl.methods.upside_down.rollouts import UpsideDownEpoch, UpsideDownRollouts
 from lightning_rl.methods.upside_down.targets import PROBES, TARGETS, NextCommands
 from lightning_rl.methods.upside_down.weightings import WEIGHTINGS
@@ -65,7 +65,9 @@ class UpsideDown(Method):
     Attributes:
         learner: the policy that is trained.
         policy: the one that plays: a moving average of the learner, or with tau 1 the learner.
-        critic: its network; None where no part needs one.
+        critic: a network that estimates values; None where no part needs one.
+        critic_fit: how it is fitted; there with a critic alone.
+        command, weighting: parts of the method.
         target: the commands of the next episodes.
     """
 
@@ -91,10 +93,12 @@ class UpsideDown(Method):
         self.command, self.weighting = command, weighting
         self.command_names = self.command.names
         distribution = distribution_for(spec.continuous)
-        self.executed = distribution.executed
         with seeded_torch(self.seed, "initialisation"):
             net = self._policy_network(distribution.output_size(spec.action_size))
-            self.critic = self._critic_network() if cfg.has_critic else None
+            self.critic = None
+            if cfg.has_critic:
+                self.critic_fit = CriticFit.of(cfg)
+                self.critic = self._critic_network(self.critic_fit.output_size(spec))
         scale = (1.0,) * len(self.command_names)
         if not cfg.standardise:
             scale = self.command.scales(cfg.return_scale)
@@ -124,9 +128,8 @@ class UpsideDown(Method):
 
         return self.network("policy", build, takes=[obs_size, command_size], gives=[outputs])
 
-    def _critic_network(self) -> nn.Module:
-        self.critic_fit = Critic.of(self.cfg)
-        obs_size, outputs = self.spec.obs_size, self.critic_fit.output_size(self.spec)
+    def _critic_network(self, outputs: int) -> nn.Module:
+        obs_size = self.spec.obs_size
 
         def build() -> nn.Module:
             return relu_mlp(obs_size, self.cfg.critic_hidden or [], outputs)
@@ -157,10 +160,10 @@ class UpsideDown(Method):
             episodes = self.critic_fit.judge(self, episodes)
             scalars["train/explained_variance"] = self.critic_fit.explained_variance(episodes)
 
-        fulfilled = self.command.fulfilled(episodes)  # [M, C]
-        self.check_finite(f"the {self.command_names[0]} label", float(fulfilled.abs().max()))
-        scalars["train/label_sd"] = float(fulfilled[:, 0].std(correction=0))
-        fulfilled = self.scale_commands(fulfilled)
+        obtained = self.command.fulfilled(episodes)  # [M, C]
+        self.check_finite(f"the {self.command_names[0]} label", float(obtained.abs().max()))
+        scalars["train/label_sd"] = float(obtained[:, 0].std(correction=0))
+        fulfilled = self.scale_commands(obtained)
         command = fulfilled[index]  # [U, B, C]
         if batch.segment is not None:
             command = self.command.fulfilled_within(episodes, index, batch.segment)
@@ -180,20 +183,21 @@ class UpsideDown(Method):
             scalars |= self._diagnostics(batch, command)
         self.log_scalars(scalars | self.speed_scalars(batch.env_steps))
 
-    def scale_commands(self, fulfilled: Tensor) -> Tensor:
-        """With ``standardise``, networks see commands ``[M, C]`` in standard deviations.
+    def scale_commands(self, obtained: Tensor) -> Tensor:
+        """The commands ``[M, C]`` that what was ``obtained`` fulfils.
 
-        Commands ``in_deviations`` are given so; others the networks scale from now on.
+        With ``standardise`` networks see them in standard deviations: those ``in_deviations`` are
+        given so, others the networks scale from now on.
         """
         cfg = self.cfg
         if cfg.commands_in_deviations:
-            return standardise(fulfilled, cfg.command_limit)
+            return standardise(obtained, cfg.command_limit)
         if cfg.standardise:
-            scale = cfg.condition / (fulfilled.std(0, correction=0) + EPSILON)
+            scale = cfg.condition / (obtained.std(0, correction=0) + EPSILON)
             for policy in (self.learner, self.policy):
-                policy.net.shift.copy_(fulfilled.mean(0))
+                policy.net.shift.copy_(obtained.mean(0))
                 policy.net.scale.copy_(scale)
-        return fulfilled
+        return obtained
 
     def fit_policy(
         self, episodes: FlatEpisodes, index: Tensor, command: Tensor, weight: Tensor | None
@@ -202,7 +206,7 @@ class UpsideDown(Method):
 
         weight ``[M]``: of all steps.
         """
-        self.policy.fit_usual(command)
+        self.policy.fit_usual(command)  # which guidance leads away from
         self.calibration.clear()  # it is of the policy before these updates
         examples = [episodes.obs[episodes.row[index]], command, episodes.action[index]]
         if weight is not None:
@@ -261,7 +265,7 @@ class UpsideDown(Method):
 
     def first_command(self) -> tuple[float, ...]:
         """The mean of the target; for UDRL the lower end of its range, as the paper has it."""
-        return self.target.command()
+        return self.target.complete()
 
     def command_rule(self) -> CommandRule | None:
         return self.command.after if self.cfg.command_rule == "decrease" else None
@@ -276,7 +280,7 @@ class UpsideDown(Method):
         if not self.cfg.condition:
             return {}
         probes = zip(PROBES, self.target.probes.tolist(), strict=True)
-        return {name: self.target.command(value) for name, value in probes}
+        return {name: self.target.complete(value) for name, value in probes}
 
     def validation_step(self, evaluated: Mapping[str, list[Episode]], batch_idx: int) -> None:
         super().validation_step(evaluated, batch_idx)
@@ -297,7 +301,8 @@ class UpsideDown(Method):
 
     def adopt(self, weights: Mapping[str, Tensor]) -> None:
         """Takes over parameters, the usual command and scales that were fitted, and no more."""
-        cfg, kept = self.cfg, ["guidance", "command_noise"]
+        cfg = self.cfg
+        kept = ["guidance", "command_noise"]  # this policy's own
         scales_are_fitted = cfg.condition and cfg.standardise and not cfg.commands_in_deviations
         if not scales_are_fitted:
             kept += ["net.scale", "net.shift"]
@@ -306,9 +311,7 @@ class UpsideDown(Method):
         super().adopt(weights)
         self.learner.load_state_dict(weights)
         if scales_are_fitted:  # until there are labels, what is usual is asked for
-            usual = weights["net.shift"]
-            self.target.numbers[[0, 2, 3]] = usual[0]
-            self.target.horizon.copy_(usual[1:])
+            self.target.ask_for(weights["net.shift"])
 
 
 @register_method("UDRL")

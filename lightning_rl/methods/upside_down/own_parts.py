@@ -41,7 +41,7 @@ class CheckedCommand(Command):
 
     own: Command
 
-    def __post_init__(self) -> None:
+    def __post_init__(self) -> None:  # a part is frozen
         object.__setattr__(self, "names", self.own.names)
         object.__setattr__(self, "in_deviations", self.own.in_deviations)
 
@@ -81,7 +81,8 @@ class CheckedCommand(Command):
         return tuple(found.tolist())
 
     def scales(self, return_scale: float) -> tuple[float, ...]:
-        scales, shape = self.own.scales(return_scale), (len(self.names),)
+        scales = self.own.scales(return_scale)
+        shape = (len(self.names),)
         found = checked_result(self.own, "scales", scales, shape, "a number for each of names")
         return tuple(found.tolist())
 
@@ -117,7 +118,8 @@ class CheckedTarget(Target):
     own: Target
 
     def fit(self, label: Tensor) -> tuple[Tensor, Tensor]:
-        found, lowest = self.own.fit(label), (-math.inf, 0)
+        found = self.own.fit(label)
+        lowest = (-math.inf, 0)
         mean, sd = checked_result(
             self.own, "fit", found, (2,), "a mean and an sd", lowest, like=label
         )

@@ -113,8 +113,8 @@ class NextCommands(nn.Module):
 
     Args:
         cfg: the config.
-        target: the distribution of their first numbers.
-        command: whose ``following_numbers`` the others are.
+        target: the part that fits the distribution of their first numbers.
+        command: the part whose ``following_numbers`` the others are.
 
     Attributes:
         numbers: mean and sd of the target, the lowest and the highest label.
@@ -128,7 +128,7 @@ class NextCommands(nn.Module):
 
     def __init__(self, cfg: UpsideDownConfig, target: Target, command: Command):
         super().__init__()
-        self.cfg, self.target, self.kind = cfg, target, command
+        self.cfg, self.target, self.command = cfg, target, command
         self.register_buffer("numbers", torch.zeros(4))
         self.register_buffer("horizon", torch.zeros(len(command.names) - 1))
         self.register_buffer("probes", torch.zeros(len(PROBES)))
@@ -139,21 +139,27 @@ class NextCommands(nn.Module):
         _, _, low, high = self.numbers.tolist()
         return low, high
 
-    def fit(self, label: Tensor) -> None:
-        """Sets the target from labels ``[M]``, or ``[U, B]`` of minibatches."""
+    def fit(self, label: Tensor, seen: Tensor | None = None) -> None:
+        """Sets the target from labels ``[M]``, or ``[U, B]`` of minibatches.
+
+        seen ``[K]``: all labels, where these are some.
+        """
+        seen = label if seen is None else seen
         mean, sd = self.target.fit(label)
-        self.numbers.copy_(torch.stack([mean, sd, label.min(), label.max()]))
-        self.probes.copy_(quantiles(label, list(PROBES.values())))
+        self.numbers.copy_(torch.stack([mean, sd, seen.min(), seen.max()]))
+        self.probes.copy_(quantiles(seen, list(PROBES.values())))
+
+    def ask_for(self, command: Tensor) -> None:
+        """Sets the target to one command ``[C]``."""
+        self.numbers[[0, 2, 3]] = command[0]  # the mean, the lowest and the highest
+        self.horizon.copy_(command[1:])
 
     def update_from_buffer(self, buffer: EpisodeBuffer) -> None:
         """Sets the numbers after the first; with ``target_labels: best`` also the target."""
-        self.horizon.copy_(torch.tensor(self.kind.following_numbers(buffer)))
+        self.horizon.copy_(torch.tensor(self.command.following_numbers(buffer)))
         if self.cfg.target_labels == "best":
             returns, _ = buffer.highest(self.cfg.last_few)
-            self.fit(torch.from_numpy(returns))
-            stored = buffer.returns()
-            self.numbers[2:].copy_(torch.tensor([stored.min(), stored.max()]))
-            self.probes.copy_(torch.from_numpy(np.quantile(stored, list(PROBES.values()))))
+            self.fit(torch.from_numpy(returns), torch.from_numpy(buffer.returns()))
 
     def draw(self, rng: np.random.Generator, count: int) -> list[tuple[float, ...]]:
         """First commands of ``count`` episodes."""
@@ -162,9 +168,9 @@ class NextCommands(nn.Module):
         drawn = mean + spread * sd * self.target.draw_noise(rng, count)
         if self.cfg.target_limit:
             drawn = drawn.clamp(low, high)
-        return [self.command(value) for value in drawn.tolist()]
+        return [self.complete(value) for value in drawn.tolist()]
 
-    def command(self, first: float | None = None) -> tuple[float, ...]:
+    def complete(self, first: float | None = None) -> tuple[float, ...]:
         """The command with this first number; None: the mean of the target."""
         if first is None:
             first = float(self.numbers[0])

@@ -139,6 +139,14 @@ def test_own_commands_that_do_not_go_together_with_other_keys(parts, own, words)
         lrl.RCPR("cartpole", **{**OWN, **own})
 
 
+def test_commands_in_deviations_have_none_for_held_out_episodes(tmp_path):
+    settings = {"content": {"in_deviations": True}, "num_held_out_episodes_per_iter": 1}
+    with pytest.raises(UserError, match="no x to be asked for; set num_held_out_episodes_per_iter"):
+        trained(tmp_path, "command", "fulfilled", _one, **settings)
+    settings |= {"standardise": False, "command_limit": np.inf}
+    trained(tmp_path, "command", "fulfilled", _one, **settings)
+
+
 def test_what_cannot_be_registered_is_refused(parts):
     with pytest.raises(UserError, match="register_command decorates a class of lightning_rl's Com"):
         lrl.register_command("a")(3)
