@@ -1,4 +1,4 @@
-"""Makes the notebooks from their sources and executes them: ``python notebooks/execute.py [NAME ...]``."""
+"""Makes the notebooks from their sources: ``python notebooks/execute.py [NAME ...]``."""
 
 from __future__ import annotations
 
@@ -20,11 +20,14 @@ MINUTES = 10
 def executed(source: Path) -> nbformat.NotebookNode:
     """The notebook of a source, executed in an empty folder; an error in a cell ends it."""
     notebook = jupytext.read(source)
-    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    notebook.metadata["kernelspec"] = kernel
     os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
     with tempfile.TemporaryDirectory() as folder:
-        client = NotebookClient(notebook, timeout=60 * MINUTES, resources={"metadata": {"path": folder}}, record_timing=False)
-        client.execute()
+        where = {"metadata": {"path": folder}}
+        NotebookClient(
+            notebook, timeout=60 * MINUTES, resources=where, record_timing=False
+        ).execute()
     for number, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{number}"  # so that executing again changes only what has changed
         if "outputs" in cell:  # progress and warnings are not what a reader looks for
@@ -35,7 +38,8 @@ def executed(source: Path) -> nbformat.NotebookNode:
 def main(names: Sequence[str] | None = None) -> None:
     """Writes ``NAME.ipynb`` beside ``NAME.py``."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", choices=[*(path.stem for path in SOURCES), []], metavar="NAME")
+    known = [path.stem for path in SOURCES]
+    parser.add_argument("names", nargs="*", choices=[*known, []], metavar="NAME")
     asked = parser.parse_args(names).names
     for source in SOURCES:
         if not asked or source.stem in asked:
