@@ -256,6 +256,9 @@ def test_logs_grow_with_episodes_and_not_with_the_time_limit(monkeypatch):
         seen.append(play(other, [0, 1, 2, 3], 30))
     same_steps(seen[0], seen[1])
     same_steps(seen[0], play(batch, [0, 1, 2, 3], 30))
+    batch.retire(torch.tensor([True, False, False, False]))
+    batch.step(torch.tensor([0, 1, 0, 1]))
+    assert batch.snapshot()["length"][0] == 0  # who is retired adds nothing
     requests = [Request(str(k), k, "uniform") for k in range(4)]
     episodes = [Player(env_spec(game), None).play(requests) for game in ("counted", "endless")]
     assert max(len(episode.reward) for episode in episodes[0]) > 8
