@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from lightning_rl.functional.returns import check_same_shape
@@ -20,37 +21,29 @@ def feature_size(size: int, continuous: bool) -> int:
     return 1 + 2 * size if continuous else size
 
 
-def action_values(output: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
-    """``Q(a) = w . phi(a)``, ``[B]``, of a critic's output ``[B, 1 + F]``; and ``phi(a) [B, F]``.
+def action_features(action: Tensor, size: int) -> Tensor:
+    """``phi(a)`` ``[B, F]`` of actions; size: F.
 
-    The output is V and w.
     Discrete actions ``[B]`` are one-hot; of continuous ones ``[B, A]`` it is 1, a and a^2.
     """
     if action.is_floating_point():
-        features = torch.cat([torch.ones_like(action[:, :1]), action, action.square()], dim=-1)
-    else:
-        features = torch.nn.functional.one_hot(action, output.shape[-1] - 1).to(output.dtype)
-    return (output[:, 1:] * features).sum(-1), features
+        return torch.cat([torch.ones_like(action[..., :1]), action, action.square()], dim=-1)
+    return F.one_hot(action, size).float()
 
 
-def fitted_advantage(output: Tensor, action: Tensor) -> Tensor:
+def action_values(output: Tensor, features: Tensor) -> Tensor:
+    """``Q(a) = w . phi(a)``, ``[B]``, of a critic's output ``[B, 1 + F]``: V and w."""
+    return (output[:, 1:] * features).sum(-1)
+
+
+def fitted_advantage(output: Tensor, features: Tensor) -> Tensor:
     """``Q(a) - V``, ``[B]``, of an output ``[B, 1 + F]``: errors in common cancel."""
-    return action_values(output, action)[0] - output[:, 0]
+    return action_values(output, features) - output[:, 0]
 
 
-def value_error(
-    output: Tensor, target: Tensor, action: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
-    """Mean squared error of V to ``[B]``, plus Q(a)'s if actions are given; and its gradient.
-
-    output and its gradient ``[B, 1 + F]``.
-    """
-    error = output[:, 0] - target
-    loss = error.square().mean()
-    grad = error.unsqueeze(-1) * (2 / len(error))
-    if action is None:
-        return loss, grad
-    value, features = action_values(output, action)
-    action_error = value - target
-    to_weights = action_error.unsqueeze(-1) * features * (2 / len(error))
-    return loss + action_error.square().mean(), torch.cat([grad, to_weights], dim=-1)
+def critic_loss(output: Tensor, target: Tensor, features: Tensor | None = None) -> Tensor:
+    """Mean squared error of V to ``[B]``; plus that of Q(a), if actions' features are given."""
+    loss = F.mse_loss(output[:, 0], target)
+    if features is None:
+        return loss
+    return loss + F.mse_loss(action_values(output, features), target)

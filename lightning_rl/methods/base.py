@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,7 +13,6 @@ from pytorch_lightning import LightningModule
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
-from lightning_rl.core.adam import clip_gradients
 from lightning_rl.core.checks import (
     check_schedulers,
     check_trainer,
@@ -39,7 +38,6 @@ from lightning_rl.methods.own_networks import (
 from lightning_rl.methods.registry import own_implementation
 from lightning_rl.methods.restoring import restore_for_trainer
 from lightning_rl.nets.command import Calibration
-from lightning_rl.nets.layers import Backward
 from lightning_rl.nets.policies import Actor
 from lightning_rl.rollouts.data_module import Rollouts, with_greedy
 from lightning_rl.rollouts.player import Collector, CommandRule
@@ -62,7 +60,7 @@ class Method(LightningModule):
 
     A subclass sets ``Config`` and ``self.policy``, and defines ``rollouts``, ``make_optimizers``
     and ``train_epoch``. The last adds to ``env_steps``, ``episodes`` and ``num_updates`` (but for
-    those of ``fit``), and calls ``log_scalars`` once.
+    those of ``count_updates``), and calls ``log_scalars`` once.
 
     Args:
         gamename: the environment, by the project's name, a Gymnasium id, or ``module:Id-v0``.
@@ -255,41 +253,27 @@ class Method(LightningModule):
         count = whole_number("num_workers", num_workers, 0)
         return Collector(self.spec, self.policy, count, self.cfg.chunk_size, self.command_rule())
 
-    def fit(
-        self, name: str, update: Callable[..., Tensor], minibatches: Iterable[tuple[Tensor, ...]]
-    ) -> float:
-        """``update`` on every minibatch; the mean of the losses that it gives.
+    def count_updates(self, name: str, losses: Tensor) -> float:
+        """Counts an epoch's updates, by their losses ``[U]``; the mean loss.
 
         name: of the loss, for the message if it diverged.
         """
-        losses = torch.stack([update(*minibatch) for minibatch in minibatches])
         self.num_updates += len(losses)
         mean = float(losses.mean())
         self.check_finite(name, mean)
         return mean
 
-    def descend(
-        self,
-        number: int,
-        loss: Tensor,
-        max_grad_norm: float | None,
-        backward: Backward | None = None,
-    ) -> Tensor:
+    def descend(self, number: int, loss: Tensor, max_grad_norm: float | None) -> Tensor:
         """One step of optimizer ``number`` down ``loss``, the gradient's norm clipped; the loss,
         detached.
 
         Through Lightning, so that callbacks, precision and profiler see every update.
-        backward: what writes the loss's gradients; None: autograd.
         """
         optimizer = self.optimizers()[number]
-        if backward is None:
-            optimizer.zero_grad()
-        self.manual_backward(loss, backward)
+        optimizer.zero_grad()
+        self.manual_backward(loss)
         if max_grad_norm is not None:
-            if backward is None:
-                self.trainer.precision_plugin.clip_grad_by_norm(optimizer.optimizer, max_grad_norm)
-            else:
-                clip_gradients(optimizer.param_groups, max_grad_norm)
+            self.trainer.precision_plugin.clip_grad_by_norm(optimizer.optimizer, max_grad_norm)
         optimizer.step()
         self._loss = loss.detach()
         return self._loss
@@ -380,13 +364,6 @@ class Method(LightningModule):
                 scheduler.last_epoch -= 1  # its last step is taken again
                 scheduler.step()
                 scheduler._step_count -= 1
-
-    def backward(self, loss: Tensor, by_hand: Backward | None = None) -> None:
-        """What ``manual_backward`` calls."""
-        if by_hand is None:
-            loss.backward()
-        else:
-            by_hand()
 
     def training_step(self, batch: Any, batch_idx: int) -> None:
         # A user's loss or network may draw.

@@ -25,7 +25,6 @@ from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt, model_validat
 from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor, nn
 
-from lightning_rl.core.adam import Adam
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import STRICT, Episodes, MethodConfig, Share, Sizes
 from lightning_rl.core.seeding import seeded_torch
@@ -280,7 +279,7 @@ class PolicyGradient(Method):
         return min(1.0, int(self.episodes) / self.cfg.max_episodes)
 
     def make_optimizers(self) -> list[torch.optim.Optimizer]:
-        return [Adam(self.parameters(), self.cfg.learning_rate)]
+        return [torch.optim.Adam(self.parameters(), self.cfg.learning_rate, fused=True)]
 
     def finished(self) -> bool:
         """Whether the mean of the newest returns is ``target_return``, once there are enough."""

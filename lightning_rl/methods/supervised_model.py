@@ -236,7 +236,8 @@ class MBRL(ProxyMethod):
             return self.descend(0, loss, None)
 
         minibatches = ((index,) for index in shuffled.split(self.cfg.batch_size))
-        self.fit("the model's loss", update, minibatches)
+        losses = [update(*minibatch) for minibatch in minibatches]
+        self.count_updates("the model's loss", torch.stack(losses))
         with torch.no_grad():
             judged = self.losses(data.rows(held_out.nonzero().squeeze(1)))
         self.env_steps.fill_(len(data.reward))

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from lightning_rl.core.types import Array
 from lightning_rl.functional.distributions import Distribution
-from lightning_rl.nets.layers import LayeredNet, Pullback, by_hand, orthogonal_linear, relu_mlp
+from lightning_rl.nets.layers import LayeredNet, orthogonal_linear, relu_mlp
 from lightning_rl.nets.policies import Policy
 
 
@@ -41,10 +41,6 @@ class ScaledCommand(nn.Module):
 
     def forward(self, obs: Tensor, command: Tensor) -> Tensor:
         return self.net(obs, self.scaled(command))
-
-    def vjp(self, obs: Tensor, command: Tensor) -> tuple[Tensor, Pullback] | None:
-        """See ``by_hand``."""
-        return by_hand(self.net, obs, self.scaled(command))
 
     def saturation(self, command: Tensor) -> float | None:
         """Share of the gates outside 0.02 .. 0.98, for raw commands ``[..., C]``; None without.

@@ -1,99 +1,35 @@
-"""Networks of linear layers that take gradients back to their parameters by hand.
-
-There is no graph; activations lie feature by feature, ``[H, B]``; the gates of all layers are one
-product; what is elementwise is done in place, which leaves the processor's cache to weights and
-code. ``benchmarks/bench_updates.py`` has the numbers.
-"""
+"""Networks of linear layers, moving averages of networks, and how layers begin."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 
 import torch
-from torch import Tensor, nn
-
-Pullback = Callable[[Tensor], None]
-"""Takes the gradient to an output ``[B, A]``, once, and sets each parameter's ``grad``."""
-
-Backward = Callable[[], None]
-"""Writes the gradients of a loss to the parameters. Where there is None in its place, the loss
-has a graph for autograd.
-"""
-
-_aten = torch.ops.aten
-
-# inputs below which the library multiplies the gradient of a weight faster the other way round
-_NARROW = 16
+from torch import nn
 
 
 class LayeredNet(nn.Module):
     """Hidden layers ``activation(W x + b)``, the first ``len(gate_sizes)`` of them multiplied by a
     gate, then a linear output.
 
-    All gates are slices of one function of the command, ``gate_scale * sigmoid(U c + p)``.
+    All gates are slices of one function of the command, ``gate_scale * sigmoid(U c + p)``. Updates
+    of such a network can be compiled, see ``nets.fused``.
     """
 
     activations: Sequence[str] = ()  # of the hidden layers: relu or tanh
     gate_sizes: Sequence[int] = ()  # of the hidden layers that have a gate
     gate_scale = 1.0
-    unchanged: bool | None = None  # see ``note_changes``
 
     def linears(self) -> list[nn.Linear]:
         """The layers from the first to the output, then that of the gates, if there are any."""
         raise NotImplementedError
 
-    @torch.no_grad()
-    def vjp(self, obs: Tensor, command: Tensor | None = None) -> tuple[Tensor, Pullback]:
-        """The output ``[B, A]`` for obs ``[B, O]`` and command ``[B, C]``, and its pullback."""
-        layers = self.linears()
-        gates = obs.new_empty(0, len(obs))
-        if command is not None:
-            gates = _affine(layers[-1], command.T).sigmoid_().mul_(self.gate_scale)
-        factors = gates.split(self.gate_sizes)  # of each gated layer
-        inputs = [obs.T]  # of each layer
-        active = []  # what the activation of each hidden layer gave
-        for number, activation in enumerate(self.activations):
-            x = _affine(layers[number], inputs[-1])
-            if activation == "relu":
-                # a gate leaves the signs, and they are all that the derivative needs
-                active.append(x.relu_())
-            else:
-                x.mul_(2).sigmoid_().mul_(2).sub_(1)  # several times faster than torch.tanh
-                active.append(x.clone())
-            if number < len(factors):
-                x *= factors[number]
-            inputs.append(x)
-
-        @torch.no_grad()
-        def pullback(grad: Tensor) -> None:
-            grad = grad.T
-            to_gates = torch.empty_like(gates)
-            to_factors = to_gates.split(self.gate_sizes)
-            for number in reversed(range(len(active))):
-                _write_gradients(layers[number + 1], grad, inputs[number + 1])
-                grad = layers[number + 1].weight.T @ grad
-                if number < len(factors):
-                    torch.mul(grad, inputs[number + 1], out=to_factors[number])
-                    grad *= factors[number]
-                x = active[number]
-                if self.activations[number] == "relu":
-                    _aten.threshold_backward.grad_input(grad, x, 0, grad_input=grad)
-                else:
-                    _aten.tanh_backward.grad_input(grad, x, grad_input=grad)
-            _write_gradients(layers[0], grad, inputs[0])
-            if command is not None:
-                # the derivative of a sigmoid s is s - s s
-                to_gates.addcmul_(to_gates, gates, value=-1 / self.gate_scale)
-                _write_gradients(layers[-1], to_gates, command.T)
-
-        return _affine(layers[len(active)], inputs[-1]).T, pullback
-
 
 def as_built(net: LayeredNet) -> bool:
-    """Whether it has its original layers alone, without hooks; what a user adds needs autograd."""
+    """Whether it has its original layers alone, without hooks, and learns all of its weights."""
     for module in net.modules():
         original = type(module) in (nn.Linear, nn.ReLU, nn.ModuleList)
         if not original and not isinstance(module, LayeredNet):
@@ -105,44 +41,12 @@ def as_built(net: LayeredNet) -> bool:
             or module._backward_pre_hooks
         ):
             return False
-    return not any(
-        parameter._backward_hooks or parameter._post_accumulate_grad_hooks
+    return all(
+        parameter.requires_grad
+        and not parameter._backward_hooks
+        and not parameter._post_accumulate_grad_hooks
         for parameter in net.parameters()
     )
-
-
-def note_changes(module: nn.Module) -> None:
-    """Notes for each network in ``module`` whether it is ``as_built``; slow, so once an epoch."""
-    for net in module.modules():
-        if isinstance(net, LayeredNet):
-            net.unchanged = as_built(net)
-
-
-def by_hand(net: nn.Module, *inputs: Tensor) -> tuple[Tensor, Pullback] | None:
-    """A network's output and its pullback; None where autograd has to, as in mixed precision."""
-    if not hasattr(net, "vjp") or torch.is_autocast_enabled(inputs[0].device.type):
-        return None
-    if isinstance(net, LayeredNet):
-        unchanged = as_built(net) if net.unchanged is None else net.unchanged
-        if not unchanged:
-            return None
-    vjp = cast(Callable[..., tuple[Tensor, Pullback] | None], net.vjp)
-    return vjp(*inputs)
-
-
-def loss_of(
-    net: nn.Module, x: Tensor, error: Callable[[Tensor], tuple[Tensor, Tensor]]
-) -> tuple[Tensor, Backward | None]:
-    """A loss of ``net``'s output, and what writes its gradients.
-
-    error: gives the loss of an output and the gradient to it.
-    """
-    found = by_hand(net, x)
-    if found is None:
-        return error(net(x))[0], None
-    output, pullback = found
-    loss, grad = error(output)
-    return loss, lambda: pullback(grad)
 
 
 class ReLUNet(LayeredNet, nn.Sequential):
@@ -209,17 +113,3 @@ def relu_mlp(in_size: int, hidden: Sequence[int], out_size: int) -> ReLUNet:
         layers += [orthogonal_linear(in_size, size, math.sqrt(2)), nn.ReLU()]
         in_size = size
     return ReLUNet(*layers, nn.Linear(in_size, out_size))
-
-
-def _affine(layer: nn.Linear, x: Tensor) -> Tensor:
-    """``W x + b`` ``[O, B]`` of x ``[I, B]``."""
-    return torch.addmm(layer.bias.unsqueeze(1), layer.weight, x)
-
-
-def _write_gradients(layer: nn.Linear, grad: Tensor, below: Tensor) -> None:
-    """From the gradient to what the layer gave ``[O, B]``, and its input ``[I, B]``."""
-    narrow = layer.in_features < _NARROW
-    if layer.weight.requires_grad:
-        layer.weight.grad = (below @ grad.T).T.contiguous() if narrow else grad @ below.T
-    if layer.bias.requires_grad:
-        layer.bias.grad = grad.sum(1)

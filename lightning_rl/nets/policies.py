@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
 from lightning_rl.core.types import FloatArray
 from lightning_rl.functional.distributions import Distribution
-from lightning_rl.nets.layers import Backward, by_hand
 
 
 class Actor(nn.Module):
@@ -54,16 +52,10 @@ class Policy(Actor):
 
     def negative_log_likelihood(
         self, obs: Tensor, command: Tensor, action: Tensor, weight: Tensor | None = None
-    ) -> tuple[Tensor, Backward | None]:
-        """Mean of ``-weight * executed_log_prob`` over a batch ``[B]``, and its ``Backward``."""
-        weight = torch.full_like(obs[:, 0], 1 / len(obs)) if weight is None else weight / len(obs)
-        found = by_hand(self.net, obs, command)
-        if found is None:
-            return -(weight @ self.executed_log_prob(obs, command, action)), None
-        output, pullback = found
-        executed = self.distribution_class.executed(action)
-        log_prob, score = self.distribution_class(output).score(executed)
-        return -(weight @ log_prob), lambda: pullback(score * -weight.unsqueeze(-1))
+    ) -> Tensor:
+        """Mean of ``-weight * executed_log_prob`` over a batch ``[B]``."""
+        log_prob = self.executed_log_prob(obs, command, action)
+        return -log_prob.mean() if weight is None else -(weight * log_prob).mean()
 
     def draw_noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         return self.distribution_class.draw_noise(rng, shape)

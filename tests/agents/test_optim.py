@@ -3,11 +3,11 @@ from copy import deepcopy
 import pytest
 import torch
 from torch import nn
+from torch.optim import Adam
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.replay import track
-from lightning_rl.core.adam import Adam
 
 N, D = 5, 40
 

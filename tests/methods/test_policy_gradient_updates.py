@@ -19,8 +19,8 @@ from helpers.method_updates import (
 )
 from helpers.policy_gradient import METHODS, build, fit, update
 from helpers.toys import make_episode
+from torch.optim import Adam
 
-from lightning_rl.core.adam import Adam
 from lightning_rl.methods.policy_gradient import step_batch
 
 RATE, GAMMA, BETA, DELTA = 0.05, 0.5, 0.3, 0.7

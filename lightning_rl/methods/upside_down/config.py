@@ -78,6 +78,7 @@ class UpsideDownConfig(MethodConfig):
     gate_scale: PositiveFloat
     output_scale: PositiveFloat
     return_scale: PositiveFloat
+    kernels: Literal["numba", "torch"]
 
     @classmethod
     def for_values(cls, layers: Iterable[tuple[str, Mapping[str, Any]]]) -> type[UpsideDownConfig]:

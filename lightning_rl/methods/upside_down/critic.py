@@ -5,22 +5,26 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, ClassVar
 
+import torch
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor, nn
 
 from lightning_rl.core.parts import Part, part_of
 from lightning_rl.core.schema import Share, Sizes
 from lightning_rl.functional.critic import (
+    action_features,
+    critic_loss,
     explained_variance,
     feature_size,
     fitted_advantage,
-    value_error,
 )
 from lightning_rl.functional.returns import lambda_returns
 from lightning_rl.functional.upside_down import at_most
+from lightning_rl.methods.base import Method
+from lightning_rl.methods.compiling import differs, may_compile
 from lightning_rl.methods.upside_down.commands import Command, register_command
 from lightning_rl.methods.upside_down.weightings import ExponentialWeighting, register_weighting
-from lightning_rl.nets.layers import evaluating, loss_of
+from lightning_rl.nets.layers import evaluating
 from lightning_rl.rollouts.episode_buffer import FlatEpisodes
 
 if TYPE_CHECKING:
@@ -91,23 +95,23 @@ class CriticFit(Part):
         method.check_finite("the value target", float(target.abs().max()))
         examples = [episodes.obs[episodes.row[index]], target[index]]
         if self.has_q:
-            examples.append(method.learner.distribution_class.executed(episodes.action[index]))
+            examples.append(self._features(method, episodes)[index])
+        own_way = differs(self, CriticFit, "update") or differs(method, Method, "descend")
+        if not own_way and may_compile(method, 1, net):
+            from lightning_rl.methods.upside_down.fused import update_critic
 
-        def update(*example: Tensor) -> Tensor:
-            return self.update(method, *example)
-
-        return method.fit("train/value_loss", update, zip(*examples, strict=True))
+            losses = update_critic(method, self, *examples)
+        else:
+            updates = zip(*examples, strict=True)
+            losses = torch.stack([self.update(method, *each) for each in updates])
+        return method.count_updates("train/value_loss", losses)
 
     def update(
-        self, method: UpsideDown, obs: Tensor, target: Tensor, action: Tensor | None = None
+        self, method: UpsideDown, obs: Tensor, target: Tensor, features: Tensor | None = None
     ) -> Tensor:
-        """One Adam step of the critic alone; the loss, detached."""
-
-        def error(output: Tensor) -> tuple[Tensor, Tensor]:
-            return value_error(output, target, action)
-
-        loss, backward = loss_of(self._net(method), obs, error)
-        return method.descend(1, loss, self.critic_max_grad_norm, backward)
+        """One Adam step of the critic alone; the loss, detached. features ``[B, F]``: phi(a)."""
+        loss = critic_loss(self._net(method)(obs), target, features)
+        return method.descend(1, loss, self.critic_max_grad_norm)
 
     def judge(self, method: UpsideDown, episodes: FlatEpisodes) -> JudgedEpisodes:
         """The episodes with what the critic says of them."""
@@ -116,14 +120,20 @@ class CriticFit(Part):
             output = net(episodes.obs) * self.value_scale
         judged = self._judged(episodes, output)
         if self.has_q:
-            action = method.learner.distribution_class.executed(episodes.action)
-            judged.fitted_advantage = fitted_advantage(output[episodes.row], action)
+            features = self._features(method, episodes)
+            judged.fitted_advantage = fitted_advantage(output[episodes.row], features)
         return judged
 
     def explained_variance(self, judged: JudgedEpisodes) -> float:
         """How much of the returns that were obtained the values explain."""
         value = judged.value[judged.row]
         return float(explained_variance(value, judged.lambda_return(1.0)))
+
+    def _features(self, method: UpsideDown, episodes: FlatEpisodes) -> Tensor:
+        """Of all steps, ``[M, F]``."""
+        return action_features(
+            method.learner.distribution_class.executed(episodes.action), method.spec.action_size
+        )
 
     def _net(self, method: UpsideDown) -> nn.Module:
         assert method.critic is not None

@@ -23,7 +23,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lightning_rl.core.adam import Adam
 from lightning_rl.core.parts import is_ours
 from lightning_rl.core.seeding import seeded_torch
 from lightning_rl.core.types import Episode
@@ -31,6 +30,7 @@ from lightning_rl.functional.distributions import distribution_for
 from lightning_rl.functional.ranks import rank_correlation
 from lightning_rl.functional.upside_down import EPSILON, effective_sample_share, standardise
 from lightning_rl.methods.base import Method
+from lightning_rl.methods.compiling import differs, may_compile
 from lightning_rl.methods.registry import register_method
 from lightning_rl.methods.upside_down.commands import COMMANDS
 from lightning_rl.methods.upside_down.config import CONFIG, UpsideDownConfig
@@ -45,7 +45,7 @@ from lightning_rl.nets.command import (
     GatedNet,
     ScaledCommand,
 )
-from lightning_rl.nets.layers import MovingAverage, evaluating, note_changes, relu_mlp
+from lightning_rl.nets.layers import MovingAverage, evaluating, relu_mlp
 from lightning_rl.nets.noisy_command import NoisyCommandPolicy
 from lightning_rl.rollouts.episode_buffer import FlatEpisodes
 from lightning_rl.rollouts.player import CommandRule
@@ -141,11 +141,11 @@ class UpsideDown(Method):
 
     def make_optimizers(self) -> list[torch.optim.Optimizer]:
         optimizers: list[torch.optim.Optimizer] = [
-            Adam(self.learner.parameters(), self.cfg.learning_rate)
+            torch.optim.Adam(self.learner.parameters(), self.cfg.learning_rate, fused=True)
         ]
         if self.critic is not None:
             rate = self.critic_fit.critic_learning_rate
-            optimizers.append(Adam(self.critic.parameters(), rate))
+            optimizers.append(torch.optim.Adam(self.critic.parameters(), rate, fused=True))
         return optimizers
 
     # An epoch
@@ -154,7 +154,6 @@ class UpsideDown(Method):
         """Fits the critic, if a part needs one, and the policy; sets the target."""
         episodes, index = batch.episodes, batch.index["policy"]
         scalars = dict(batch.scalars)
-        note_changes(self)  # what a user has added to a network needs autograd
         if self.critic is not None:
             scalars["train/value_loss"] = self.critic_fit.fit(self, episodes, batch.index["critic"])
             episodes = self.critic_fit.judge(self, episodes)
@@ -211,14 +210,21 @@ class UpsideDown(Method):
         examples = [episodes.obs[episodes.row[index]], command, episodes.action[index]]
         if weight is not None:
             examples.append(weight[index])
-        return self.fit("train/policy_loss", self.update, zip(*examples, strict=True))
+        own_way = differs(self, UpsideDown, "update", "descend")
+        if not own_way and may_compile(self, 0, self.learner.net.net):
+            from lightning_rl.methods.upside_down.fused import update_policy
+
+            losses = update_policy(self, *examples)
+        else:
+            losses = torch.stack([self.update(*each) for each in zip(*examples, strict=True)])
+        return self.count_updates("train/policy_loss", losses)
 
     def update(
         self, obs: Tensor, command: Tensor, action: Tensor, weight: Tensor | None = None
     ) -> Tensor:
         """One Adam step on the weighted negative log-likelihood of the actions taken; the loss."""
-        loss, backward = self.learner.negative_log_likelihood(obs, command, action, weight)
-        loss = self.descend(0, loss, self.cfg.max_grad_norm, backward)
+        loss = self.learner.negative_log_likelihood(obs, command, action, weight)
+        loss = self.descend(0, loss, self.cfg.max_grad_norm)
         self.average.update()
         return loss
 

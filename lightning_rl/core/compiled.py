@@ -1,0 +1,98 @@
+"""Functions that numba compiles to machine code, which is kept in the user's cache folder.
+
+This imports numba: only modules named ``fused`` import it, and only they are imported lazily.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from numba import njit
+from numba.core import config, event
+from threadpoolctl import ThreadpoolController
+
+from lightning_rl.core.lines import say
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+_OPTIONS: Any = {
+    "error_model": "numpy",
+    # sums in any order, fused multiply-add; infinite numbers and nans stay what they are
+    "fastmath": {"contract", "reassoc", "nsz"},
+}
+
+
+@functools.cache
+def _folder() -> Path:
+    """Where compiled code of these very sources is kept.
+
+    numba looks at the file of a function alone, not at those of the functions that it calls.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(_PACKAGE.rglob("*fused*.py")):
+        digest.update(path.read_bytes())
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "lightning_rl" / digest.hexdigest()[:16]
+
+
+@contextmanager
+def _kept_in(folder: Path) -> Iterator[None]:
+    """numba keeps what is declared meanwhile in ``folder``, unless the user has chosen one."""
+    settings: Any = config
+    before = settings.CACHE_DIR
+    settings.CACHE_DIR = before or str(folder)
+    try:
+        yield
+    finally:
+        settings.CACHE_DIR = before
+
+
+def compiled(function: Callable[..., Any]) -> Any:
+    """A function that is compiled at its first call; later processes load it.
+
+    Where no folder can be written, each process compiles it anew.
+    """
+    _announce()
+    try:
+        with _kept_in(_folder()):
+            return njit(cache=True, **_OPTIONS)(function)
+    except (RuntimeError, OSError):
+        return njit(**_OPTIONS)(function)
+
+
+@functools.cache
+def _announce() -> None:
+    event.register("numba:compile", _FirstCompile())
+
+
+class _FirstCompile(event.Listener):
+    """Says once that there is something to wait for."""
+
+    said = False
+
+    def on_start(self, event: Any) -> None:
+        of_ours = event.data["dispatcher"].py_func.__module__.startswith(__package__.split(".")[0])
+        if of_ours and not self.said:
+            self.said = True
+            say("compiling the updates for this processor, once: some seconds ..")
+
+    def on_end(self, event: Any) -> None: ...
+
+
+@functools.cache
+def _blas() -> ThreadpoolController:
+    import scipy.linalg.cython_blas  # noqa: F401, which numba multiplies matrices by
+
+    return ThreadpoolController().select(internal_api="openblas")
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compiled matrix products stay in this thread: sums do not depend on the number of cores."""
+    with _blas().limit(limits=1):
+        yield

@@ -1,0 +1,70 @@
+"""When the updates of an epoch are compiled.
+
+Else they are made one by one, by torch: with own networks, where somebody watches single updates,
+on a GPU, in mixed precision, without numba, or because the config says so (``kernels: torch``).
+"""
+
+from __future__ import annotations
+
+import functools
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from pytorch_lightning import Callback, LightningModule
+from torch import nn
+
+from lightning_rl.core.adam import is_observed
+from lightning_rl.core.lines import say
+from lightning_rl.nets.layers import LayeredNet, as_built
+
+if TYPE_CHECKING:
+    from lightning_rl.methods.base import Method
+
+_AROUND_AN_UPDATE = (
+    "on_before_backward",
+    "on_after_backward",
+    "on_before_optimizer_step",
+    "on_before_zero_grad",
+)
+
+
+@functools.cache
+def has_numba() -> bool:
+    """Whether numba is there; says once if it is not."""
+    if find_spec("numba") and find_spec("threadpoolctl"):
+        return True
+    say("numba is not installed: updates are made by torch, several times slower")
+    return False
+
+
+def may_compile(method: Method, number: int, net: nn.Module) -> bool:
+    """Whether the updates of ``net`` by optimizer ``number`` can be compiled.
+
+    That is, whether they are what is compiled, and nobody wants to see single ones.
+    """
+    callbacks = cast(Any, method.trainer).callbacks
+    return (
+        method.cfg.kernels == "numba"
+        and isinstance(net, LayeredNet)
+        and as_built(net)
+        and method.device.type == "cpu"
+        and method.trainer.precision == "32-true"
+        and _is_plain(method.optimizers()[number].optimizer)
+        and not differs(method, LightningModule, *_AROUND_AN_UPDATE)
+        and not any(differs(each, Callback, *_AROUND_AN_UPDATE) for each in callbacks)
+        and has_numba()
+    )
+
+
+def _is_plain(optimizer: torch.optim.Optimizer) -> bool:
+    group, *others = optimizer.param_groups
+    special = others or group.get("weight_decay") or group.get("amsgrad") or group.get("maximize")
+    return type(optimizer) is torch.optim.Adam and not special and not is_observed(optimizer)
+
+
+def differs(own: object, base: type, *names: str) -> bool:
+    """Whether an object does one of these in an own way, not as ``base`` does."""
+    return any(
+        getattr(getattr(own, name), "__func__", None) is not getattr(base, name) for name in names
+    )

@@ -1,0 +1,77 @@
+"""Losses of a network's output ``[O, B]``, as compiled functions that write the gradient to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lightning_rl.core.compiled import compiled
+from lightning_rl.functional.distributions import Gaussian
+from lightning_rl.nets.fused import F, tanh
+
+_HALF_LOG_TWO_PI = F(0.5 * np.log(2 * np.pi))
+_LOG_STD_MIN, _LOG_STD_MAX = map(F, Gaussian.LOG_STD_RANGE)
+
+
+@compiled
+def categorical_loss(logits: Any, action: Any, weight: Any, grad: Any) -> Any:
+    """Mean of ``-weight * log_prob`` ``[B]``; see ``Categorical``. action ``[B, 1]``: numbers."""
+    size, batch = logits.shape
+    loss = F(0)
+    for k in range(batch):
+        top = logits[0, k]
+        for a in range(1, size):
+            top = max(top, logits[a, k])
+        total = F(0)
+        for a in range(size):
+            grad[a, k] = np.exp(logits[a, k] - top)
+            total += grad[a, k]
+        chosen, share = int(action[k, 0]), weight[k] / F(batch)
+        loss -= share * (logits[chosen, k] - top - np.log(total))
+        for a in range(size):
+            grad[a, k] *= share / total
+        grad[chosen, k] -= share
+    return loss
+
+
+@compiled
+def gaussian_loss(output: Any, action: Any, weight: Any, grad: Any) -> Any:
+    """The same for ``Gaussian`` and actions ``[B, A]``."""
+    batch, size = action.shape
+    loss = F(0)
+    for k in range(batch):
+        share = weight[k] / F(batch)
+        for a in range(size):
+            mean, free = tanh(output[a, k]), output[size + a, k]
+            log_std = min(max(free, _LOG_STD_MIN), _LOG_STD_MAX)
+            inverse = np.exp(-log_std)
+            z = (action[k, a] - mean) * inverse
+            loss += share * (F(0.5) * z * z + log_std + _HALF_LOG_TWO_PI)
+            grad[a, k] = -share * z * inverse * (F(1) - mean * mean)
+            grad[size + a, k] = share * (F(1) - z * z) if free == log_std else F(0)
+    return loss
+
+
+@compiled
+def value_loss(output: Any, target: Any, features: Any, grad: Any) -> Any:
+    """Mean squared error of V, the first output, to target ``[B]``, plus that of Q(a).
+
+    ``Q(a) = w . phi(a)``, where w are the other outputs; features ``[B, F]``: phi(a). See
+    ``functional.critic.value_error``.
+    """
+    batch, size = features.shape
+    loss, twice = F(0), F(2 / batch)
+    for k in range(batch):
+        error = output[0, k] - target[k]
+        loss += error * error
+        grad[0, k] = twice * error
+        if size == 0:
+            continue
+        error = -target[k]
+        for i in range(size):
+            error += output[1 + i, k] * features[k, i]
+        loss += error * error
+        for i in range(size):
+            grad[1 + i, k] = twice * error * features[k, i]
+    return loss / F(batch)
