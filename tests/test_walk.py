@@ -2,7 +2,8 @@
 calls, without the plumbing.
 
 What a reader trusts as words is plumbing: ``core`` and ``run`` (configs, files, checkpoints), the
-command line, and what makes an environment. A file counts whole, however little of it runs;
+command line, what makes an environment, and the compiled form of updates (``fused``), which tests
+compare with what is read. A file counts whole, however little of it runs;
 comments and docstrings do not count.
 """
 
@@ -23,16 +24,17 @@ from density import code_tokens
 
 PACKAGE = Path(lightning_rl.__file__).parent
 PLUMBING = re.compile(
-    r"(core|run|cli)/|(__init__|methods/registry|envs/(spec|spaces|gym|films|checked))\.py"
+    r"(core|run|cli)/|.*fused\w*\.py|nets/flat\.py|methods/compiling\.py"
+    r"|(__init__|methods/registry|envs/(spec|spaces|gym|films|checked))\.py"
 )
 
 AT_MOST = {
-    ("RCP-A", "cartpole"): 21_570,
-    ("UDRL", "cartpole"): 19_841,
-    ("REINFORCE", "cartpole"): 11_310,
-    ("DDQN", "cartpole"): 23_600,
-    ("SE", "cartpole"): 29_950,
-    ("categorical-latent", "panflute-2"): 23_490,
+    ("RCP-A", "cartpole"): 20_569,
+    ("UDRL", "cartpole"): 18_839,
+    ("REINFORCE", "cartpole"): 11_081,
+    ("DDQN", "cartpole"): 23_246,
+    ("SE", "cartpole"): 29_471,
+    ("categorical-latent", "panflute-2"): 23_208,
 }
 """Tokens, as they are: a walk may become shorter, not longer."""
 

@@ -41,11 +41,6 @@ MUTATIONS = [
         ("for kind in _CALLBACKS.keys() & {", "for kind in set() & {"),
     ),
     *area(
-        "core/adam.py", "nets/test_layers.py",
-        ('if others or group["weight_decay"]', "if others"),
-        ('if others or group["weight_decay"]', 'if group["weight_decay"]'),
-    ),
-    *area(
         "core/checks.py", "library/test_lightning.py::test_whole_methods_that_are_frozen_or_compiled_are_refused",
         ('        if not any(', '        if False and not any('),
         ('"_compiler_ctx", None) is not None', '"_compiler_ctx", None) == 0'),

@@ -16,9 +16,8 @@ MUTATIONS = [
     *area("functional/ranks.py", "functional/test_statistics.py", ("(count - 1) / 2", "0")),
     *area(
         "functional/critic.py", "methods/upside_down/test_critic.py methods/upside_down/test_updates_of_rcp.py",
-        ("return action_values(output, action)[0] - output[:, 0]", "return action_values(output, action)[0]"),
-        ("error.unsqueeze(-1) * (2 / len(error))", "error.unsqueeze(-1) / len(error)"),
-        ("action_error = value - target", "action_error = value - output[:, 0]"),
+        ("return action_values(output, features) - output[:, 0]", "return action_values(output, features)"),
+        ("F.mse_loss(action_values(output, features), target)", "F.mse_loss(action_values(output, features), output[:, 0])"),
         ("action, action.square()]", "action, action]"),
         ("1 - (target - prediction).var(correction=0)", "1 - (target - prediction).square().mean()"),
         (" + EPSILON**2)", ")"),

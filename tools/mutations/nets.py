@@ -18,10 +18,6 @@ MUTATIONS = [
     ),
     *area(
         "nets/layers.py", "nets/test_layers.py",
-        ("active.append(x.clone())", "active.append(x)"),
-        ("value=-1 / self.gate_scale", "value=-1"),
-        ("grad *= factors[number]", "pass"),
-        ("if layer.weight.requires_grad", "if True"),
         ("in (nn.Linear, nn.ReLU, nn.ModuleList)", "in (nn.Linear, nn.ReLU, nn.Tanh, nn.ModuleList)"),
         (('(\n'
 '            module._forward_hooks\n'
@@ -29,7 +25,8 @@ MUTATIONS = [
 '            or module._backward_hooks\n'
 '            or module._backward_pre_hooks\n'
 '        )'), 'module._forward_pre_hooks or module._backward_hooks or module._backward_pre_hooks'),
-        ("parameter._backward_hooks or parameter._post", "parameter._post"),
+        ("parameter.requires_grad\n        and", ""),
+        ("        and not parameter._backward_hooks\n", ""),
     ),
     *area(
         "nets/layers.py", "methods/upside_down/test_updates_of_rcp.py",
@@ -42,9 +39,38 @@ MUTATIONS = [
         ("module.training = True", "pass"),
     ),
     *area(
-        "nets/policies.py", "nets/test_layers.py",
-        ("pullback(score * -weight.unsqueeze(-1))", "pullback(score * weight.unsqueeze(-1))"),
-        ("torch.full_like(obs[:, 0], 1 / len(obs))", "torch.ones_like(obs[:, 0])"),
+        "nets/policies.py", "methods/upside_down/test_updates_of_rcp.py methods/upside_down/test_updates_of_udrl.py",
+        ("-(weight * log_prob).mean()", "-log_prob.mean()"),
+        ("-log_prob.mean() if weight", "-log_prob.sum() if weight"),
+    ),
+    *area(
+        "nets/fused.py", "nets/test_fused.py",
+        ("gate[k] * (F(1) - gate[k] * inverse)", "gate[k] * (F(1) - gate[k])"),
+        ("active = net.ungated[gate:]", "active = x"),
+        ("            row[k] *= gate[k]\n", ""),
+        ("z *= net.gates[gate : gate + width]", "pass"),
+        ("if layer <= net.num_gated", "if layer < net.num_gated"),
+        ("row[k] *= F(1) - x[k] * x[k]", "row[k] *= F(1) - x[k]"),
+        ("if x > _TANH_IS_ONE:", "if False:"),
+        ("(np.sqrt(total) + 1e-6)", "np.sqrt(total + 1)"),
+        ("if factor < 1:", "if True:"),
+        ("1 - learner.beta2**step", "1 - learner.beta2"),
+        ("average[d] += share * (params[d]", "average[d] += (params[d]"),
+    ),
+    *area(
+        "nets/flat.py", "nets/test_fused.py",
+        ("weight.copy_(rows[:-1].T)", "weight.copy_(rows[1:].T)"),
+        ('state["step"] += updates', "pass"),
+        ('write_back(self.learner.exp_avg_sq, self._moments("exp_avg_sq"))', "pass"),
+        ("write_back(self.learner.average, self._average)", "pass"),
+    ),
+    *area(
+        "nets/fused_losses.py", "nets/test_fused.py",
+        ("top = max(top, logits[a, k])", "pass"),
+        ("weight[k] / F(batch)\n        loss -=", "weight[k]\n        loss -="),
+        ("if free == log_std else F(0)", ""),
+        ("(F(1) - mean * mean)", "F(1)"),
+        ("loss, twice = F(0), F(2 / batch)", "loss, twice = F(0), F(1 / batch)"),
     ),
     *area(
         "nets/command.py", "nets/test_command.py lab/test_obedience.py::test_between_two_entries_of_the_table_lies_a_line_but_not_between_two_guidances",
