@@ -70,7 +70,7 @@ MUTATIONS = [
         ("ended = episodes.terminated if self.bootstrap_truncated else episodes.last", "ended = episodes.last"),
         ("self._judged(episodes, net(episodes.obs) * self.value_scale)", "self._judged(episodes, net(episodes.obs))"),
         ("output = net(episodes.obs) * self.value_scale", "output = net(episodes.obs)"),
-        ("distribution_class.executed(episodes.action)", "distribution_class.executed(2 * episodes.action)"),
+        ("action = method.learner.distribution_class.executed(episodes.action)", "action = episodes.action"),
         ("following = self.value[self.row + 1]", "following = self.value[self.row]"),
         ("at_most(self.label_max, episodes.sampled_advantage(self.gae_lambda))", "episodes.sampled_advantage(self.gae_lambda)"),
         ("method.descend(1, loss, self.critic_max_grad_norm)", "method.descend(1, loss, method.cfg.max_grad_norm)"),
