@@ -131,9 +131,8 @@ class CriticFit(Part):
 
     def _features(self, method: UpsideDown, episodes: FlatEpisodes) -> Tensor:
         """Of all steps, ``[M, F]``."""
-        return action_features(
-            method.learner.distribution_class.executed(episodes.action), method.spec.action_size
-        )
+        action = method.learner.distribution_class.executed(episodes.action)
+        return action_features(action, method.spec.action_size)
 
     def _net(self, method: UpsideDown) -> nn.Module:
         assert method.critic is not None
