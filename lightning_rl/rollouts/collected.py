@@ -84,6 +84,7 @@ class CollectedRollouts(Rollouts):
     def _start(self) -> None:
         """Begins the collection for the epoch; with overlap, before the training of the last."""
         self._under_way = self.requests(self.epoch)
+        # with overlap, the epoch before is still to be trained
         policy, version = self.behaviour(max(self.epoch - self.overlap, 0))
         self.collector.start(self._under_way, policy, version)
 

@@ -13,7 +13,8 @@ MUTATIONS = [
         ("'episode' if decreases else 'buffer'", "'buffer'"),
     ),
     *area(
-        "methods/upside_down/commands.py", "methods/upside_down/test_own_parts.py::test_commands_in_deviations_have_none_for_held_out_episodes",
+        "methods/upside_down/commands.py", "methods/upside_down/test_own_parts.py::test_commands_in_deviations_have_none_for_segments_nor_held_out_episodes",
+        ("trailing = cfg.commands_in_deviations or not", "trailing = not"),
         ("(self.requires or cfg.commands_in_deviations)", "self.requires"),
     ),
     *area(

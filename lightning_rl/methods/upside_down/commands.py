@@ -82,10 +82,11 @@ class Command(Part):
                 f"command_rule decrease: {self.names[0]} is not used up by rewards; set "
                 "command_rule=hold"
             )
-        if cfg.segments == "any" and not self.can("fulfilled_within"):
+        trailing = cfg.commands_in_deviations or not self.can("fulfilled_within")
+        if cfg.segments == "any" and trailing:
             wrong.append(
-                f"segments any end anywhere, and command {cfg.command} has no fulfilled_within; "
-                "set segments=trailing"
+                f"segments any end anywhere, and command {cfg.command} has no fulfilled_within, or "
+                "is in_deviations; set segments=trailing"
             )
         if cfg.target_labels == "best" and not self.is_episode_return:
             wrong.append(

@@ -102,6 +102,7 @@ class UpsideDown(Method):
         scale = (1.0,) * len(self.command_names)
         if not cfg.standardise:
             scale = self.command.scales(cfg.return_scale)
+        # without ``condition`` the scale is 0: the network sees no command
         scaled = ScaledCommand(net, [cfg.condition * each for each in scale], cfg.command_limit)
         policy_class = NoisyCommandPolicy if cfg.command_draw == "step" else CommandPolicy
         self.learner = policy_class(scaled, distribution, spec.action_size, cfg.guidance)

@@ -169,7 +169,7 @@ def test_a_tilted_target_keeps_the_horizon_of_the_best_by_hand():
         (
             "RCP-R",
             {"segments": "any"},
-            "command return has no fulfilled_within; set segments=trailing",
+            "command return has no fulfilled_within, or is in_deviations; set segments=trailing",
         ),
         ("RCP-A", {"num_held_out_episodes_per_iter": 1}, "set num_held_out_episodes_per_iter=0"),
         (

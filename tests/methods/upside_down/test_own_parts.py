@@ -130,7 +130,7 @@ def test_keys_of_own_parts_are_there_when_these_are_chosen(parts):
         ({"target_labels": "best"}, "which command survive does not ask for; set target_labels=ep"),
         (
             {"target_labels": "best", "segments": "any"},
-            "survive has no fulfilled_within; set segments=trailing; target_labels best are",
+            "or is in_deviations; set segments=trailing; target_labels best are",
         ),
     ],
 )
@@ -139,7 +139,10 @@ def test_own_commands_that_do_not_go_together_with_other_keys(parts, own, words)
         lrl.RCPR("cartpole", **{**OWN, **own})
 
 
-def test_commands_in_deviations_have_none_for_held_out_episodes(tmp_path):
+def test_commands_in_deviations_have_none_for_segments_nor_held_out_episodes(tmp_path):
+    content = {"in_deviations": True, "fulfilled_within": _one}
+    with pytest.raises(UserError, match="is in_deviations; set segments=trailing"):
+        trained(tmp_path, "command", "fulfilled", _one, content=content, segments="any")
     settings = {"content": {"in_deviations": True}, "num_held_out_episodes_per_iter": 1}
     with pytest.raises(UserError, match="no x to be asked for; set num_held_out_episodes_per_iter"):
         trained(tmp_path, "command", "fulfilled", _one, **settings)
