@@ -5,8 +5,9 @@
 # make test-cpus  the tests as on processors without AVX-512, then without AVX2 (ARGS="tests/nets tests/agents" for some)
 # make docs     the documentation as a site, in build/site; links and code are checked
 # make notebooks  executes the notebooks anew
-# make bench    all speeds beside what bounds them, to results/speed.md: 15 minutes alone on the machine (ARGS="--only members --smoke")
-# make speedrun  seconds until five seeds of RCP-A hold 250 on LunarLander; a row each in results/speedrun.csv (ARGS="--stop_return 200")
+# make bench    all speeds beside what bounds them, to results/speed.md: 15 minutes alone on the machine (ARGS="--only loops --smoke")
+# make peers    our agents beside rejax, sbx and Stable-Baselines3, in an environment of their own: half an hour (ARGS="--only PPO-8 --quick")
+# make speedrun  seconds until five seeds of RCP-A hold 250 on LunarLander; the README has the record (ARGS adds flags of trainer.py)
 # make fuzz     hostile command lines and files, thousands of them (ARGS="--hypothesis-seed=7" for others)
 # make mutants  are the tests good? Hundreds of wrong formulas, one at a time, of which they must notice 95 % (ARGS="--only evolution/")
 # make density  how much there is to read, and how densely it is packed (ARGS="lightning_rl tests")
@@ -14,17 +15,19 @@
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
+PEERS := .peers
 # Bytecode is made where something is imported: making all of it takes as long as unpacking the packages.
 # It is kept whatever the environment says, as else each of the many processes of the tests would make its own.
 unexport PYTHONDONTWRITEBYTECODE
-PIP := $(BIN)/python -m pip install -q --no-compile -c constraints.txt
+INSTALL := python -m pip install -q --no-compile -c constraints.txt
+PIP := $(BIN)/$(INSTALL)
 STAMP := $(VENV)/.installed
 BOHB := $(VENV)/.bohb
 NOTEBOOKS := $(VENV)/.notebooks
 # One more than CI has cores: many tests wait, for Ray, workers and processes that were killed.
 PYTEST := $(BIN)/python -m pytest -n 3 --dist worksteal
 
-.PHONY: install train reproduce test test-cpus test-avx2 lint slow docs notebooks bench speedrun fuzz mutants crash density clean
+.PHONY: install train reproduce test test-cpus test-avx2 lint slow docs notebooks bench peers speedrun fuzz mutants crash density clean
 
 install: $(STAMP)
 
@@ -61,6 +64,9 @@ notebooks: $(NOTEBOOKS)
 bench: $(STAMP)
 	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python benchmarks/bench.py $(ARGS)
 
+peers: $(PEERS)/.installed
+	$(PEERS)/bin/python -W ignore benchmarks/peers.py $(ARGS)
+
 speedrun: $(STAMP)
 	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python benchmarks/speedrun.py $(ARGS)
 
@@ -83,6 +89,12 @@ $(STAMP): setup.cfg constraints.txt
 	$(PIP) -e '.[dev]'
 	@touch $@
 
+$(PEERS)/.installed: setup.cfg constraints.txt
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/$(INSTALL) torch
+	$(PEERS)/bin/$(INSTALL) -e '.[peers]'
+	@touch $@
+
 # Only the searches with BOHB need it, and one of its packages is built with a C compiler.
 $(BOHB): $(STAMP)
 	@$(PIP) -e '.[bohb]' 2>/dev/null || echo "BOHB cannot be installed here; its tests are skipped"
@@ -93,4 +105,4 @@ $(NOTEBOOKS): $(STAMP)
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache *.egg-info
+	rm -rf $(VENV) $(PEERS) .mypy_cache .ruff_cache .pytest_cache *.egg-info

@@ -1,5 +1,5 @@
 """Runs the benchmarks and writes results/speed.md: ``make bench``, ``make bench ARGS="--smoke
---only members loops"``.
+--only updates loops"``.
 
 A whole run takes about 15 minutes and wants the machine for itself. ``--smoke`` shows in about one
 that everything runs; its numbers, like those of some families alone, are printed and not kept,
@@ -20,6 +20,7 @@ from pathlib import Path
 
 import machine
 
+from lightning_rl.cli.tools import call_experiment, use
 from lightning_rl.core.arguments import Parser
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import write_text
@@ -30,6 +31,21 @@ FAMILIES = sorted(
     path.stem.removeprefix("bench_") for path in Path(__file__).parent.glob("bench_*.py")
 )
 SPEED = machine.ROOT / "results" / "speed.md"
+PEERS = """## Agents beside those of other libraries
+
+CPU ms of a member-step, all that a decision takes, on one core with one thread; libraries in turns,
+with the hyper-parameters of configs/agents.yaml, replay memories as long as the run, and one
+environment a seed. Seeds are a stack of ours, and one vmap of rejax; sbx and Stable-Baselines3
+train one. The first turn, which compiles, does not count. Ours over it: of turns one after the
+other. Return: the mean of the last three evaluations, ten episodes a seed, of the agents that were
+timed. Limit: the matrix products of the updates and DDQN's tanh, or the bytes of batches, weights,
+gradients and moments, whichever takes longer at the rates of large tensors. Measured by
+`make peers`.
+
+<!-- made by: lightning-rl speed agents results/peers.csv -->
+
+<!-- made by: lightning-rl speed peers results/peers.csv -->
+"""
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -107,7 +123,8 @@ def main(words: Sequence[str]) -> None:
         print(parts[-1], flush=True)
     whole = not arguments.smoke and arguments.only == FAMILIES
     if (out := arguments.out or (SPEED if whole else None)) is not None:
-        write_text(out, "\n".join([heading(words, load), *parts]))
+        peers = call_experiment("docs:refreshed", PEERS, use)
+        write_text(out, "\n".join([heading(words, load), *parts, peers]))
     if failures:
         raise UserError(
             "; ".join(

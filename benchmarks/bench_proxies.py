@@ -15,8 +15,8 @@ import time
 from collections.abc import Iterator
 
 import torch
-from bench_members import DDQN, LIMITS, rates
 from harness import ANOTHER, NOTHING, Measure, Table, in_turns, number
+from peer_cases import DDQN, limits, rates
 
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.methods.proxy_search import SE, SEConfig
@@ -55,7 +55,7 @@ def agent_step(population: int, steps: int) -> Measure:
 def tables(smoke: bool) -> Iterator[Table]:
     """Of a step and of the generation."""
     population, steps = (2, 400) if smoke else (16, STEPS)
-    found = in_turns({"step": agent_step(population, steps), **LIMITS}, 1 if smoke else 3)
+    found = in_turns({"step": agent_step(population, steps), **limits()}, 1 if smoke else 3)
     agents, step, limit = 3 * population, found["step"], DDQN.limit(found)
     whole, over = agents * steps, number(step.median / limit)
     rows = [

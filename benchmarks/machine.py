@@ -47,10 +47,11 @@ def versions() -> str:
 
 
 def commit() -> str:
-    """The commit of the source tree, with ``-dirty`` where files other than results have changed
-    since.
+    """The commit of the source tree, with ``-dirty`` where files other than results and documents
+    have changed since.
     """
-    changed = ("git", "status", "--porcelain", "--untracked-files=no", "--", ".", ":!results")
+    status = ("git", "status", "--porcelain", "--untracked-files=no")
+    changed = (*status, "--", ".", ":!results", ":!*.md")
     try:
         return _output("git", "rev-parse", "--short=12", "HEAD") + (
             "-dirty" if _output(*changed) else ""

@@ -117,10 +117,10 @@ def _net(cfg: Any) -> dict[str, Any]:
     return {"net_arch": list(cfg.hidden), "activation_fn": ACTIVATIONS[cfg.activation]}
 
 
-def td3(cfg: Any, spec: EnvSpec, seed: int) -> BaseAlgorithm:
+def td3(cfg: Any, spec: EnvSpec, seed: int, kind: Any = TD3) -> BaseAlgorithm:
     """Its noise is in units of the box [-1, 1], like ours."""
     size = spec.action_size
-    return TD3(
+    return kind(
         "MlpPolicy",
         environment(cfg, spec),
         learning_rate=cfg.learning_rate,
@@ -141,10 +141,10 @@ def td3(cfg: Any, spec: EnvSpec, seed: int) -> BaseAlgorithm:
     )
 
 
-def ppo(cfg: Any, spec: EnvSpec, seed: int) -> BaseAlgorithm:
+def ppo(cfg: Any, spec: EnvSpec, seed: int, kind: Any = PPO) -> BaseAlgorithm:
     """With its own initialisation (orthogonal) and Adam's epsilon (1e-5, ours 1e-8)."""
     most = math.inf if cfg.max_grad_norm is None else cfg.max_grad_norm
-    return PPO(
+    return kind(
         "MlpPolicy",
         environment(cfg, spec),
         learning_rate=cfg.learning_rate,
@@ -178,12 +178,12 @@ class EpsilonGreedyDQN(DQN):
             super().train(gradient_steps, batch_size)
 
 
-def dqn(cfg: Any, spec: EnvSpec, seed: int) -> BaseAlgorithm:
+def dqn(cfg: Any, spec: EnvSpec, seed: int, kind: Any = EpsilonGreedyDQN) -> BaseAlgorithm:
     """Not double, with its Huber loss and its clipping of gradients at a norm of 10.
 
     One update and one soft target update per step, exploration and the first update like ours.
     """
-    model = EpsilonGreedyDQN(
+    model = kind(
         "MlpPolicy",
         environment(cfg, spec),
         learning_rate=cfg.learning_rate,
@@ -209,12 +209,10 @@ def dqn(cfg: Any, spec: EnvSpec, seed: int) -> BaseAlgorithm:
     return model
 
 
-MODELS: dict[str, Callable[[Any, EnvSpec, int], BaseAlgorithm]] = {
-    "TD3": td3,
-    "PPO": ppo,
-    "DDQN": dqn,
-}
-"""By the name of our implementation."""
+MODELS: dict[str, Callable[..., BaseAlgorithm]] = {"TD3": td3, "PPO": ppo, "DDQN": dqn}
+"""(config, task, seed) -> agent, by the name of our implementation. ``kind``: a class with the
+arguments of Stable-Baselines3's; sbx has such.
+"""
 
 GREEDY = "eval_greedy"
 Log = Callable[[int, dict[str, float]], None]

@@ -155,6 +155,19 @@ COMMANDS: dict[str, Tool] = {
         "experiments.docs:refresh",
         (argument("files", "Markdown file", type=checked_path, nargs="+", metavar="FILE"),),
     ),
+    "speed": Tool(
+        "what make peers and make speedrun have measured, as a Markdown table",
+        "experiments.speed:show",
+        (
+            argument(
+                "table",
+                "agents: ours beside other libraries'; peers: all that was measured of them; "
+                "records: of the speedrun",
+                choices=("agents", "peers", "records"),
+            ),
+            argument("csv", "results/peers.csv or results/speedrun.csv", type=checked_path),
+        ),
+    ),
     "claims": Tool(
         "published and measured results of some claims, as a Markdown table",
         "experiments.reproduce.ledger:show",

@@ -27,7 +27,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 """The folder of this package: a checkout of the repository, or where packages are installed."""
 MARKER = "results/claims.yaml"  # which only the repository has
 IN_REPOSITORY = {
-    "COMMANDS": ("reproduce", "baseline", "docs", "claims"),
+    "COMMANDS": ("reproduce", "baseline", "docs", "speed", "claims"),
     "FIGURES": (
         "marks",
         "table",

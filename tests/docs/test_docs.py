@@ -20,7 +20,12 @@ from lightning_rl.run.options import RunOptions
 from lightning_rl.run.run_config import run_config
 
 NOTES = sorted((ROOT / "results").glob("*/README.md"))
-PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+PAGES = [
+    *sorted((ROOT / "docs").rglob("*.md")),
+    ROOT / "results" / "speed.md",
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
