@@ -7,7 +7,7 @@ members are then plain tensor operations on that block, and a target network is 
 By hand a step takes about half of autograd's time. What makes it fast on a CPU: hidden layers lie
 feature by feature, ``[N, H, B]``, as the library multiplies few rows several times faster than few
 columns; everything elementwise is done in place, right after the product that it follows; gradients
-are written to where they belong. ``benchmarks/bench_members.py`` has the numbers.
+are written to where they belong. ``make peers`` has the numbers.
 """
 
 from __future__ import annotations
