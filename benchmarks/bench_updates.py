@@ -112,7 +112,7 @@ def ppo() -> Work:
 
 
 def tables(smoke: bool) -> Iterator[Table]:
-    """Of all updates, and of the parts of one."""
+    """Of all updates."""
     repeats, rounds = (1, 1) if smoke else (10, 9)
     game = "lunarlander"
     works = {
