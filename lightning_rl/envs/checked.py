@@ -78,7 +78,10 @@ class CheckedEnv(Wrapper, gymnasium.utils.RecordConstructorArgs):
         return self._observation("reset", outcome[0]), outcome[1]
 
     def step(self, action: Any) -> StepOutcome:
-        outcome = self._call("step", action)
+        try:
+            outcome: Any = self.env.step(action)  # not by _call: this is once a step
+        except (Exception, SystemExit) as error:
+            raise self._raised("step", error) from error
         try:
             obs, reward, terminated, truncated, info = outcome
             right = (
@@ -115,7 +118,10 @@ class CheckedEnv(Wrapper, gymnasium.utils.RecordConstructorArgs):
         try:
             return getattr(self.env, call)(*args, **kwargs)
         except (Exception, SystemExit) as error:
-            raise raised(error, call, type(self.env.unwrapped), self._when()) from error
+            raise self._raised(call, error) from error
+
+    def _raised(self, call: str, error: BaseException) -> RolloutError:
+        return raised(error, call, type(self.env.unwrapped), self._when())
 
     def _judged(self, outcome: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """A step's answer that is unusual, e.g. a list as the observation; RolloutError where it

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import dataclasses
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -376,6 +378,16 @@ class Method(LightningModule):
         for config in self.trainer.lr_scheduler_configs:
             config.scheduler.step()  # type: ignore[call-arg]
         self.trainer.should_stop |= self.finished()
+
+    @contextlib.contextmanager
+    def as_it_was(self, state: Mapping[str, Any]) -> Iterator[None]:
+        """Meanwhile the parameters and counters of an earlier ``state_dict``; but steps of
+        evaluations are counted on.
+        """
+        now = copy.deepcopy(self.state_dict())
+        self.load_state_dict({**state, "eval_env_steps": now["eval_env_steps"]})
+        yield
+        self.load_state_dict({**now, "eval_env_steps": self.eval_env_steps.clone()})
 
     def count_evaluation(self, env_steps: int) -> None:
         """Environment steps that ``policy`` was evaluated or filmed in."""

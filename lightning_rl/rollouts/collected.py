@@ -36,6 +36,8 @@ class CollectedRollouts(Rollouts):
             parameters before it: exactly one epoch of staleness. Without, they are never stale.
     """
 
+    plays_beside = True
+
     def __init__(self, method: Method, num_workers: int, overlap: bool = False):
         super().__init__(method, method.collector(num_workers))
         self.collector = method.collector(num_workers)

@@ -52,21 +52,42 @@ class Rollouts(LightningDataModule):
         evaluator: plays the evaluations; None for methods that evaluate without a policy.
     """
 
+    plays_beside = False  # whether an evaluation can go on in the workers while training does
+
     def __init__(self, method: Method, evaluator: Collector | None = None):
         super().__init__()
         self.method, self.evaluator = method, evaluator
         self.collectors = [] if evaluator is None else [evaluator]  # whose workers ``close`` stops
+        self._prefixes: list[str] = []  # of the metrics of the episodes that the evaluator plays
 
     def next_batch(self) -> Any:
         """The training batch of the next epoch."""
         raise NotImplementedError
 
     def evaluate(self) -> Any:
-        """What ``validation_step`` is given: here ``play_policy`` of the method's policy."""
-        return self.play_policy(self.method.seed, self.method.policy)
+        """What ``validation_step`` is given: here ``play_policy`` of the method's policy, as it was
+        when ``start_evaluation`` was called last, or is.
+        """
+        if not self.evaluating:
+            self.start_evaluation()
+        return self.finish_playing()
+
+    @property
+    def evaluating(self) -> bool:
+        """Whether an evaluation was started that ``evaluate`` has not given yet."""
+        return self.evaluator is not None and self.evaluator.busy
+
+    def start_evaluation(self) -> None:
+        """Begins an evaluation of the method as it is, which goes on in the workers."""
+        self.start_playing(self.method.seed, self.method.policy)
 
     def play_policy(self, seed: int, policy: Actor) -> dict[str, list[Episode]]:
-        """Episodes of a policy, by the prefix of their metrics, all on the same environment seeds.
+        """``start_playing`` and ``finish_playing``."""
+        self.start_playing(seed, policy)
+        return self.finish_playing()
+
+    def start_playing(self, seed: int, policy: Actor) -> None:
+        """Begins to play episodes of a policy, all on the same environment seeds.
 
         ``eval`` (sampled actions) and ``eval_greedy`` have the method's first command, its probes
         follow under their names. A policy without noise plays the same either way, so it plays
@@ -84,8 +105,16 @@ class Rollouts(LightningDataModule):
         requests: list[Request] = []
         for command, mode in series.values():
             requests += evaluation_requests(seed, "evaluation", epoch, count, command, mode)
-        episodes = self.evaluator.collect(requests, policy.state_dict(), version=epoch + 1)
-        return {prefix: episodes[i * count : (i + 1) * count] for i, prefix in enumerate(series)}
+        self._prefixes = list(series)
+        self.evaluator.start(requests, policy.state_dict(), version=epoch + 1)
+
+    def finish_playing(self) -> dict[str, list[Episode]]:
+        """The episodes, by the prefix of their metrics."""
+        assert self.evaluator is not None
+        episodes, count = self.evaluator.finish(), self.method.cfg.eval_episodes
+        return {
+            prefix: episodes[i * count : (i + 1) * count] for i, prefix in enumerate(self._prefixes)
+        }
 
     def train_dataloader(self) -> OneBatch:
         return OneBatch(self.next_batch, self.trainer)

@@ -72,7 +72,7 @@ class ActionNoise:
 
     def __init__(self, requests: Sequence[Request], actor: Actor):
         self._actor, self._shape = actor, (_NOISE_BLOCK, actor.noise_size)
-        self._blocks = np.zeros((len(requests), *self._shape), dtype=np.float32)
+        self._block = np.zeros((_NOISE_BLOCK, len(requests), actor.noise_size), dtype=np.float32)
         self._streams = [
             (row, request.noise_hold, np.random.Generator(np.random.Philox(request.seed)))
             for row, request in enumerate(requests)
@@ -84,86 +84,86 @@ class ActionNoise:
         position = step % _NOISE_BLOCK
         if position == 0:
             for row, hold, rng in self._streams:
-                block = self._actor.draw_noise(rng, self._shape)
+                noise = self._actor.draw_noise(rng, self._shape)
                 if hold:
                     keep = rng.random(_NOISE_BLOCK) < hold
                     keep[0] &= step > 0
-                    block = held(block, keep, self._blocks[row, -1])
-                self._blocks[row] = block
-        return self._blocks[rows, position]
+                    noise = held(noise, keep, self._block[-1, row])
+                self._block[:, row] = noise
+        return self._block[position].take(rows, 0)
 
 
 class _Chunk:
-    """``n`` episodes that are played in lock-step, and what has happened in them.
+    """``n`` episodes that are played in lock-step, and what has happened in them, ``[T, n, ..]``.
 
-    Episodes are padded to one length, which grows with the longest.
+    There is room for the longest, which grows with it.
     """
 
     def __init__(self, spec: EnvSpec, requests: Sequence[Request], envs: Sequence[Env]):
         self.requests, self.envs = requests, envs
         n, room = len(requests), min(spec.horizon, _LOG_STEPS)
-        self.obs = np.empty((n, room + 1, spec.obs_size), dtype=np.float32)
-        self.action: Array = np.empty((n, room), dtype=np.int64)
+        self.obs = np.empty((room + 1, n, spec.obs_size), dtype=np.float32)
+        self.action: Array = np.empty((room, n), dtype=np.int64)
         if spec.continuous:
-            self.action = np.empty((n, room, spec.action_size), dtype=np.float32)
-        self.reward = np.empty((n, room), dtype=np.float32)
+            self.action = np.empty((room, n, spec.action_size), dtype=np.float32)
+        self.reward = np.empty((room, n), dtype=np.float32)
         command_size = len(requests[0].command or ())
         self.has_command = command_size > 0
-        self.command = np.empty((n, room + 1, command_size), dtype=np.float32)
-        self.command[:, 0] = [request.command or () for request in requests]
-        self.terminated = np.zeros(n, dtype=bool)
-        self.truncated = np.zeros(n, dtype=bool)
-        self.length = np.zeros(n, dtype=np.int64)
+        self.command = np.empty((room + 1, n, command_size), dtype=np.float32)
+        self.command[0] = [request.command or () for request in requests]
+        self.ends = [(0, False, False)] * n  # length, terminated, truncated, of those that are over
         self.env_steps = [0] * n
 
     def make_room(self, step: int) -> None:
         """Makes room for ``step``."""
-        if step < self.reward.shape[1]:
+        if step < len(self.reward):
             return
-        self.obs = doubled(self.obs, 1)
-        self.action = doubled(self.action, 1)
-        self.reward = doubled(self.reward, 1)
-        self.command = doubled(self.command, 1)
+        self.obs = doubled(self.obs, 0)
+        self.action = doubled(self.action, 0)
+        self.reward = doubled(self.reward, 0)
+        self.command = doubled(self.command, 0)
 
     def reset(self) -> None:
         """Begins all episodes."""
         for row, request in enumerate(self.requests):
             try:
-                self.obs[row, 0] = self.envs[row].reset(seed=request.seed % 2**31)[0]
+                self.obs[0, row] = self.envs[row].reset(seed=request.seed % 2**31)[0]
             except RolloutError as error:
                 raise self._failure(row, error) from error
 
-    def step(self, step: int, rows: Array, actions: Array) -> None:
-        """Takes the actions of time ``step`` in the episodes ``rows``."""
-        self.action[rows, step] = actions
+    def step(self, step: int, rows: Array, actions: Array) -> Array:
+        """Takes the actions of time ``step`` in the episodes ``rows``; those that go on."""
+        self.action[step, rows] = actions
         listed = actions.tolist() if actions.ndim == 1 else actions
+        envs, obs, reward = self.envs, self.obs[step + 1], self.reward[step]
+        over = []
         try:
             for row, action in zip(rows.tolist(), listed, strict=True):
-                obs, reward, terminated, truncated, info = self.envs[row].step(action)
-                self.obs[row, step + 1] = obs
-                self.reward[row, step] = reward
-                self.terminated[row] = terminated
-                self.truncated[row] = truncated
+                obs[row], reward[row], terminated, truncated, info = envs[row].step(action)
                 self.env_steps[row] += info.get(STEPS, 1)  # of a repeated action
+                if terminated or truncated:
+                    self.ends[row] = step + 1, bool(terminated), bool(truncated)
+                    over.append(row)
         except RolloutError as error:
             raise self._failure(row, error) from error
+        return np.setdiff1d(rows, over, assume_unique=True) if over else rows
 
     def _failure(self, row: int, error: RolloutError) -> RolloutError:
         request = self.requests[row]
         return RolloutError(f"{error}; this was {request.name} (request seed {request.seed})")
 
     def episodes(self, version: int) -> list[Episode]:
-        """The episodes without their padding."""
+        """The episodes, when all are over."""
         episodes = []
         for row, request in enumerate(self.requests):
-            end = int(self.length[row])
+            length, terminated, truncated = self.ends[row]
             episode = Episode(
-                obs=self.obs[row, : end + 1].copy(),
-                action=self.action[row, :end].copy(),
-                reward=self.reward[row, :end].copy(),
-                terminated=bool(self.terminated[row]),
-                truncated=bool(self.truncated[row]),
-                command=self.command[row, :end].copy() if self.has_command else None,
+                obs=self.obs[: length + 1, row].copy(),
+                action=self.action[:length, row].copy(),
+                reward=self.reward[:length, row].copy(),
+                terminated=terminated,
+                truncated=truncated,
+                command=self.command[:length, row].copy() if self.has_command else None,
                 request=request,
                 policy_version=version,
                 env_steps=self.env_steps[row],
@@ -240,22 +240,20 @@ class Player(Dataset["list[Episode] | RolloutError"]):
         step = 0
         while rows.size:
             chunk.make_room(step)
-            obs = torch.from_numpy(chunk.obs[rows, step])
-            command: Tensor | None = None
+            inputs: list[Any] = [torch.from_numpy(chunk.obs[step].take(rows, 0)), None]
             if chunk.has_command:
-                command = torch.from_numpy(chunk.command[rows, step])
-            inputs: list[Any] = [obs, command, torch.from_numpy(noise.at(step, rows))]
+                command = chunk.command[step].take(rows, 0)
+                inputs[1] = torch.from_numpy(command)
+            inputs.append(torch.from_numpy(noise.at(step, rows)))
             if guidance is not None:
                 inputs.append(guidance[rows])
-            chunk.step(step, rows, actor.act(*inputs).numpy())
-            if command is not None:
-                after = command.numpy()
+            playing = rows
+            rows = chunk.step(step, playing, actor.act(*inputs).numpy())
+            if chunk.has_command:
                 if self.next_command is not None:
-                    after = self.next_command(after, chunk.reward[rows, step])
-                chunk.command[rows, step + 1] = after
+                    command = self.next_command(command, chunk.reward[step].take(playing))
+                chunk.command[step + 1, playing] = command
             step += 1
-            chunk.length[rows] = step
-            rows = rows[~(chunk.terminated[rows] | chunk.truncated[rows])]
         return chunk.episodes(int(self.version))
 
 

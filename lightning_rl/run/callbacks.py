@@ -309,6 +309,12 @@ def play_filmed(method: Method, request: Request, env: Env) -> Episode:
     return episode
 
 
+def checkpoint_is_due(trainer: Trainer, interval: int) -> bool:
+    """Whether ``last.ckpt`` is written at the end of this epoch."""
+    done = trainer.current_epoch + 1
+    return done % interval == 0 or done == trainer.max_epochs or trainer.should_stop
+
+
 class LastCheckpoint(Checkpoint):
     """Writes ``last.ckpt``, all that resuming needs, every ``interval`` epochs and when the run
     stops.
@@ -322,12 +328,11 @@ class LastCheckpoint(Checkpoint):
         self.epochs = trainer.current_epoch
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        done = trainer.current_epoch + 1
-        if done % self.interval == 0 or done == trainer.max_epochs or trainer.should_stop:
+        if checkpoint_is_due(trainer, self.interval):
             trainer.save_checkpoint(
                 self.path, False
             )  # not the weights alone; said, or Lightning logs that it was not
-            self.epochs = done
+            self.epochs = trainer.current_epoch + 1
 
 
 class BestCheckpoint(Checkpoint):
@@ -357,10 +362,20 @@ class BestCheckpoint(Checkpoint):
             self._keep(best, math.inf)
 
     def on_validation_end(self, trainer: Trainer, pl_module: Any) -> None:
-        score, epoch = float(trainer.callback_metrics[pl_module.monitor]), trainer.current_epoch
+        score = float(trainer.callback_metrics[pl_module.monitor])
+        self.judge(trainer, pl_module.monitor, score, {"epoch": trainer.current_epoch})
+
+    def judge(
+        self, trainer: Trainer, monitor: str, score: float, moment: Mapping[str, int]
+    ) -> None:
+        """Keeps the method as it is, if no score was higher.
+
+        moment: what Lightning wrote of the time that it is from, ``epoch`` at least.
+        """
         if score > self.score:
+            epoch = moment["epoch"]
             name = self._free_name(epoch)
-            named = {pl_module.monitor: score}
+            named = {**moment, monitor: score}
             trainer.save_checkpoint(
                 self.folders[0] / name, weights_only=True, storage_options=named
             )
@@ -390,6 +405,48 @@ class BestCheckpoint(Checkpoint):
                 if (path := folder / name).exists() and not is_foreign(path):
                     remove(path)
             del self._scores[name]
+
+
+class EvaluateBeside(Callback):
+    """Evaluates in the workers, beside the training of the epochs that follow, where Lightning's
+    validation waits: every ``interval`` epochs.
+
+    An evaluation is taken up before the next one, before a checkpoint is written, and when training
+    ends: no checkpoint has one under way. What it is about is kept until then, and logged and
+    judged as if training had waited. That of the epoch that training stops with is Lightning's.
+
+    Args:
+        interval: epochs between evaluations.
+        checkpoint_interval: epochs between ``last.ckpt``.
+        best: which is told of each evaluation.
+    """
+
+    def __init__(self, interval: int, checkpoint_interval: int, best: BestCheckpoint | None):
+        self.interval, self.checkpoint_interval, self.best = interval, checkpoint_interval, best
+        self._moment: Mapping[str, int] = {}
+        self._state: Mapping[str, Any] = {}
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, *args: Any) -> None:
+        is_due = (trainer.current_epoch + 1) % self.interval == 0
+        if is_due or trainer.should_stop:
+            self._take_up(trainer, pl_module)
+            self._state = copy.deepcopy(pl_module.state_dict())
+            self._moment = {"epoch": trainer.current_epoch, "global_step": trainer.global_step}
+            trainer.datamodule.start_evaluation()
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: Any) -> None:
+        if checkpoint_is_due(trainer, self.checkpoint_interval):
+            self._take_up(trainer, pl_module)
+
+    def _take_up(self, trainer: Any, method: Method) -> None:
+        if not trainer.datamodule.evaluating:
+            return
+        evaluated = trainer.datamodule.evaluate()
+        with method.as_it_was(self._state):
+            method.validation_step(evaluated, 0)
+            if self.best is not None:
+                score = method.scalars[method.monitor]
+                self.best.judge(trainer, method.monitor, score, self._moment)
 
 
 def scores(folder: Path, monitor: str) -> dict[str, float]:

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing import get_start_method
@@ -42,6 +43,7 @@ from lightning_rl.rollouts.data_module import Rollouts
 from lightning_rl.rollouts.player import Collector
 from lightning_rl.run.callbacks import (
     BestCheckpoint,
+    EvaluateBeside,
     LastCheckpoint,
     Recorder,
     RunProgress,
@@ -285,6 +287,8 @@ def _run(
             if len(folders) == 1
             else MemberCheckpointIO(folders, data_key(data))
         )
+        # nobody else has use for an evaluation at once
+        beside = data.plays_beside and not callbacks and options.stop_return is None
         callbacks = [*callbacks, StopAtReturn(options.stop_return, options.stop_evaluations)]
         with _collecting(data):
             if resume_from is not None:
@@ -304,7 +308,7 @@ def _run(
             loggers = (
                 [RunLogger(run) for run in options.single_runs()] if logger is True else logger
             )
-            trainer = _trainer(options, config, [stop, *callbacks], loggers, storage)
+            trainer = _trainer(options, config, [stop, *callbacks], loggers, storage, beside)
             _fit(trainer, method, data, resume_from, stop)
         for folder in folders:
             write_state(folder, "interrupted" if stop.signal else "finished")
@@ -450,7 +454,9 @@ def _trainer(
     callbacks: Sequence[Callback],
     loggers: Any,
     storage: AtomicCheckpointIO,
+    beside: bool,
 ) -> Trainer:
+    """The Trainer of a run; beside: evaluations are played beside training."""
     last = f" to {options.seed + options.num_seeds - 1}" if options.num_seeds > 1 else ""
     name = f"{options.implementation} {options.gamename} seed {options.seed}{last}"
     every = list(callbacks)
@@ -458,9 +464,14 @@ def _trainer(
         every.append(StopAtBudget("max_env_steps", config.max_env_steps))
     if options.recording_epoch_interval > 0:
         every.append(Recorder(options.run_dir, options.recording_epoch_interval))
+    best = None
     if options.checkpoint:
-        every.append(BestCheckpoint([run.run_dir for run in options.single_runs()]))
-        every.append(LastCheckpoint(options.run_dir, config.checkpoint_interval))
+        best = BestCheckpoint([run.run_dir for run in options.single_runs()])
+        every += [best, LastCheckpoint(options.run_dir, config.checkpoint_interval)]
+    validation_interval = config.eval_interval
+    if beside:
+        every.append(EvaluateBeside(config.eval_interval, config.checkpoint_interval, best))
+        validation_interval = sys.maxsize
     own_bar = any(isinstance(each, ProgressBar) for each in callbacks)
     if not own_bar:
         episodes = getattr(config, "train_episodes", None)
@@ -474,7 +485,7 @@ def _trainer(
         # in which a run is stopped, but not the last of max_epochs, which is none when the run is
         # resumed with more.
         check_val_every_n_epoch=None,
-        val_check_interval=config.eval_interval,
+        val_check_interval=validation_interval,
         num_sanity_val_steps=0,
         log_every_n_steps=1,  # an epoch is one batch
         callbacks=every,

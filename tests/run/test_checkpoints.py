@@ -185,7 +185,7 @@ def test_only_a_better_evaluation_replaces_the_best(tmp_path):
             method,
         )
         assert best(tmp_path) == [f"epoch={there}.ckpt"]
-    assert (tmp_path / "epoch=1.ckpt").read_text() == "{'eval/return_mean': 20.0}"
+    assert (tmp_path / "epoch=1.ckpt").read_text() == "{'epoch': 1, 'eval/return_mean': 20.0}"
 
 
 class KilledAt(files.System):
