@@ -146,16 +146,16 @@ def test_the_command_is_lowered_by_what_was_collected_and_by_a_step():
     stays there.
     """
     rule = ReturnHorizon(max_return=6.0, last_few=1, horizon_scale=1.0).after
-    (first, second), witness = play(
-        [Script(0, [1.0, -9.0, 2.0, 0.5]), Script(1, [4.0, 4.0])],
+    (short, long), witness = play(
+        [Script(1, [4.0, 4.0]), Script(0, [1.0, -9.0, 2.0, 0.5])],
         asked(2, command=(5.0, 2.0)),
         rule,
     )
-    assert first.command.tolist() == [[5, 2], [4, 1], [6, 1], [4, 1]]
-    assert second.command.tolist() == [[5, 2], [1, 1]]
+    assert short.command.tolist() == [[5, 2], [1, 1]]
+    assert long.command.tolist() == [[5, 2], [4, 1], [6, 1], [4, 1]]
     assert [step[1].tolist() for step in witness.asked] == [
         [[5, 2], [5, 2]],
-        [[4, 1], [1, 1]],
+        [[1, 1], [4, 1]],
         [[6, 1]],
         [[4, 1]],
     ]
