@@ -33,6 +33,7 @@ class AgentConfig(MethodConfig):
     train_episodes: PositiveInt
     action_repeat: PositiveInt
     simulator: Literal["serial", "processes"]
+    kernels: Literal["numba", "torch"]
     gamma: Share
     learning_rate: PositiveFloat
     stop_rule: Literal["none", "solved", "plateau"]

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
 
 import torch
-from pydantic import model_validator
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
@@ -22,7 +20,7 @@ from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.replay import OffPolicyAgent, OffPolicyConfig, anything_follows, track
 from lightning_rl.agents.stack import frozen
 from lightning_rl.agents.variation import Variation
-from lightning_rl.core.checks import optional_module
+from lightning_rl.core.checks import has_numba
 from lightning_rl.core.schema import STRICT, Width
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.value_learning import (
@@ -34,29 +32,11 @@ from lightning_rl.nets.members import MemberMLP
 from lightning_rl.nets.values import DuelingNet, MemberNet
 
 _CACHE = 2**20  # bytes
-_COMPILED = ("relu", "leakyrelu", "tanh")
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
 class DDQNConfig(EpsilonGreedyConfig, OffPolicyConfig):
     """Keys of DDQN."""
-
-    kernels: Literal["torch", "numba"]
-
-    @model_validator(mode="after")
-    def _check_kernels(self) -> DDQNConfig:
-        fits = self.curiosity == "none" and self.activation in _COMPILED
-        if self.kernels == "numba" and not fits:
-            raise ValueError(
-                f"kernels numba: needs curiosity none and activation {', '.join(_COMPILED)}; use "
-                "kernels=torch"
-            )
-        return self
-
-    def cpu_only(self) -> str | None:
-        if self.kernels != "numba":
-            return None
-        return "kernels numba: compiled for the CPU; use kernels=torch"
 
     def net(self, spec: EnvSpec, hidden: tuple[int, ...]) -> MemberNet:
         """The architecture of the Q values."""
@@ -68,7 +48,6 @@ class DuelingDDQNConfig(DDQNConfig):
     """Keys of DuelingDDQN."""
 
     feature_size: Width
-    kernels: Literal["torch"]
 
     def net(self, spec: EnvSpec, hidden: tuple[int, ...]) -> MemberNet:
         return DuelingNet(
@@ -115,13 +94,25 @@ class DDQN(OffPolicyAgent):
         """Q values ``[N, K, A]`` of obs ``[N, K, O]``."""
         return self.net(self.params, obs)
 
+    @property
+    def compiles(self) -> bool:
+        """Whether its updates are compiled."""
+        return (
+            self.cfg.kernels == "numba"
+            and self.cfg.curiosity == "none"
+            and self.device.type == "cpu"
+            and self.net.compilable
+            and type(self).update is DDQN.update
+            and has_numba()
+        )
+
     def learn_from_replay(self, noise: Tensor, active: Tensor | None, step: int) -> None:
-        if self.cfg.kernels == "numba":
-            remedy = "pip install 'lightning_rl[fast]', or use torch"
-            kernels = optional_module("lightning_rl.agents.kernels", "kernels 'numba'", remedy)
-            kernels.learn(self, noise, active)
-        else:
+        if not self.compiles:
             super().learn_from_replay(noise, active, step)
+            return
+        from lightning_rl.agents import fused_dqn
+
+        fused_dqn.learn(self, noise, active)
 
     def update(self, batch: Transition, active: Tensor | None, step: int) -> Tensor:
         if self.params.grad is None:

@@ -126,6 +126,10 @@ class MemberAdam(LeanStep):
             self._in_step = (count, bool((count == count[:1]).all()))
         return self._in_step[1]
 
+    def counts_changed(self) -> None:
+        """To be called where others change the counts in place."""
+        self._in_step = (None, False)
+
     def _step_apart(
         self, group: dict[str, Any], state: dict[str, Tensor], active: Tensor | None
     ) -> None:
@@ -134,7 +138,7 @@ class MemberAdam(LeanStep):
             active = torch.ones_like(state["step"], dtype=torch.bool)
         else:
             grad = learners_only(grad, active)
-            self._in_step = (None, False)
+            self.counts_changed()
         grad = _clipped(grad, group["max_grad_norm"])
         beta1, beta2 = group["betas"]
         rate = group["lr"] if isinstance(group["lr"], float) else group["lr"].unsqueeze(1)

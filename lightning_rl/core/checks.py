@@ -4,11 +4,13 @@ imported.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import numbers
 import operator
 import os
 from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,6 +26,7 @@ from lightning_rl.core.limits import (
     shorten,
     shown,
 )
+from lightning_rl.core.lines import say
 from lightning_rl.core.workers import check_may_start, cores
 
 EPISODE_SEED = 2**63 - 1
@@ -280,3 +283,12 @@ def optional_module(name: str, what: str, remedy: str) -> ModuleType:
         return importlib.import_module(name)
     except ImportError as error:
         raise UserError(f"{what} is not installed ({error}); {remedy}") from error
+
+
+@functools.cache
+def has_numba() -> bool:
+    """Whether numba is there; says once if it is not."""
+    if find_spec("numba") and find_spec("threadpoolctl"):
+        return True
+    say("numba is not installed: updates are made by torch, several times slower")
+    return False

@@ -51,12 +51,6 @@ class MethodConfig:
         """
         return {}
 
-    def cpu_only(self) -> str | None:
-        """What of it runs on the CPU alone, with the remedy; None where all of it runs on a GPU,
-        too.
-        """
-        return None
-
     def gpu_only(self) -> str | None:
         """What of it has an effect on a GPU alone, with the remedy; None where nothing has."""
         return None

@@ -6,8 +6,6 @@ on a GPU, in mixed precision, without numba, or because the config says so (``ke
 
 from __future__ import annotations
 
-import functools
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -15,7 +13,7 @@ from pytorch_lightning import Callback, LightningModule
 from torch import nn
 
 from lightning_rl.core.adam import is_observed
-from lightning_rl.core.lines import say
+from lightning_rl.core.checks import has_numba
 from lightning_rl.nets.layers import LayeredNet, as_built
 
 if TYPE_CHECKING:
@@ -27,15 +25,6 @@ _AROUND_AN_UPDATE = (
     "on_before_optimizer_step",
     "on_before_zero_grad",
 )
-
-
-@functools.cache
-def has_numba() -> bool:
-    """Whether numba is there; says once if it is not."""
-    if find_spec("numba") and find_spec("threadpoolctl"):
-        return True
-    say("numba is not installed: updates are made by torch, several times slower")
-    return False
 
 
 def may_compile(method: Method, number: int, net: nn.Module) -> bool:

@@ -63,6 +63,7 @@ class Net(NamedTuple):
     command ``[C + 1, B]``. out, grad ``[O, B]``: the output, and the gradient of the loss to it.
     gates, ungated, to_gates ``[G, B]``: gates, what they multiply, the gradient to them.
     first, second ``[H, B]``: gradients to the layers' outputs, in turn. gradient ``[D]``.
+    to_inputs ``[I, B]``: the gradient to the network's input; no rows where nobody wants it.
     """
 
     widths: Any
@@ -79,11 +80,15 @@ class Net(NamedTuple):
     first: Any
     second: Any
     gradient: Any
+    to_inputs: Any
 
 
 @functools.lru_cache(maxsize=256)
-def net_of(shape: Shape, batch: int) -> Net:
-    """The network for batches of this size. One at a time uses its memory."""
+def net_of(shape: Shape, batch: int, number: int = 0, to_inputs: bool = False) -> Net:
+    """The network for batches of this size. One at a time uses its memory.
+
+    number: of several memories for such batches. to_inputs: ``backward`` goes down to the input.
+    """
     widths = np.array(shape.widths)
     rows = widths[:-1] + 1
 
@@ -109,6 +114,7 @@ def net_of(shape: Shape, batch: int) -> Net:
         first=block(max(shape.widths)),
         second=block(max(shape.widths)),
         gradient=np.zeros(shape.size, F),
+        to_inputs=block(shape.widths[0] if to_inputs else 0),
     )
 
 
@@ -207,7 +213,7 @@ def _activate(z: Any, slope: Any) -> None:
 
 @compiled
 def backward(params: Any, net: Net) -> None:
-    """Computes ``net.gradient`` from ``net.grad``, after ``forward``."""
+    """Computes ``net.gradient``, and ``net.to_inputs``, from ``net.grad``, after ``forward``."""
     above, below = net.first, net.second
     above[: len(net.grad)] = net.grad
     column, row, gate = len(params), len(net.inputs), len(net.gates)
@@ -219,9 +225,11 @@ def backward(params: Any, net: Net) -> None:
         x = net.inputs[row : row + size]
         into = net.gradient[column : column + size * width].reshape(size, width)
         np.dot(x, above[:width].T, into)
-        if layer == 0:
-            break
         weight = params[column : column + (size - 1) * width].reshape(size - 1, width)
+        if layer == 0:
+            if len(net.to_inputs):
+                np.dot(weight, above[:width], net.to_inputs)
+            break
         np.dot(weight, above[:width], below[: size - 1])
         active = x
         if layer <= net.num_gated:
@@ -324,3 +332,40 @@ def descend(learner: Learner, gradient: Any, step: int) -> None:
     adam(learner, gradient, step)
     if learner.tau > 0:
         follow(learner.average, learner.params, learner.tau)
+
+
+class Learners(NamedTuple):
+    """A ``Learner`` for each of ``N`` members: blocks ``[N, D]`` with a rate ``[N]`` and a number
+    of steps so far ``[N]`` of each.
+    """
+
+    params: Any
+    average: Any
+    exp_avg: Any
+    exp_avg_sq: Any
+    rate: Any
+    steps: Any
+    beta1: float
+    beta2: float
+    eps: float
+    max_grad_norm: float
+    tau: float
+
+
+@compiled
+def member_descends(learners: Learners, n: int, gradient: Any) -> None:
+    """``descend`` of member ``n`` by its gradient ``[D]``."""
+    learners.steps[n] += 1
+    learner = Learner(
+        learners.params[n],
+        learners.average[n],
+        learners.exp_avg[n],
+        learners.exp_avg_sq[n],
+        learners.rate[n],
+        learners.beta1,
+        learners.beta2,
+        learners.eps,
+        learners.max_grad_norm,
+        learners.tau,
+    )
+    descend(learner, gradient, learners.steps[n])

@@ -181,6 +181,11 @@ class MemberMLP(Architecture):
     activation: ActivationName = "relu"
     layer_norm: bool = False
 
+    @property
+    def compilable(self) -> bool:
+        """Whether ``nets.fused`` computes such networks."""
+        return self.activation in ("tanh", "relu", "leakyrelu") and not self.layer_norm
+
     @cached_property
     def _pieces(self) -> tuple[_Piece, ...]:
         pieces: list[_Piece] = []

@@ -40,6 +40,11 @@ class DuelingNet:
         )
 
     @property
+    def compilable(self) -> bool:
+        """See ``MemberMLP``."""
+        return all(part.compilable for part in self.parts)
+
+    @property
     def size(self) -> int:
         return sum(part.size for part in self.parts)
 

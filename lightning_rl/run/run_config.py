@@ -8,7 +8,6 @@ from lightning_rl.core.config import load_config
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import MethodConfig
 from lightning_rl.methods.registry import implementation
-from lightning_rl.run.footprint import inner_configs
 from lightning_rl.run.options import RunOptions
 
 
@@ -24,9 +23,6 @@ def check_accelerator(options: RunOptions, config: MethodConfig) -> None:
     """
     if options.accelerator != "gpu":
         return
-    for each in (config, *inner_configs(config)):
-        if (reason := each.cpu_only()) is not None:
-            raise UserError(f"--accelerator gpu: {reason}, or --accelerator cpu")
     if not implementation(options.implementation).has_population:
         return
     if options.executor != "serial":

@@ -50,11 +50,6 @@ def test_auto_takes_a_gpu_where_there_is_one_and_the_method_is_known_to_run_ther
     ("name", "flags", "says"),
     [
         (
-            "DDQN",
-            ("--set", "kernels=numba"),
-            "kernels numba: compiled for the CPU; use kernels=torch, or --accelerator cpu",
-        ),
-        (
             "RN",
             ("--num_workers", "2"),
             "--num_workers 2 would evaluate in processes that cannot share it; use 1, or",
@@ -76,16 +71,6 @@ def test_a_gpu_for_what_cannot_use_it_is_refused_before_anything_is_written(
     )
     assert f"--accelerator gpu: {says}" in error
     assert not list(tmp_path.iterdir())
-
-
-def test_a_gpu_is_refused_to_inner_agents_that_cannot_use_it():
-    agents = {"TD3-discrete": {}, "DDQN": {"kernels": "numba"}}
-    options = RunOptions("SE", "cartpole", settings={"agent": agents}, accelerator="gpu")
-    with pytest.raises(
-        UserError,
-        match="--accelerator gpu: kernels numba: compiled for the CPU; use kernels=torch, or",
-    ):
-        accelerator_of(options, run_config(options))
 
 
 def test_accelerator_that_is_not_there(capsys, tmp_path):
