@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import importlib.util
 import numbers
 import operator
 import os
@@ -275,6 +276,15 @@ def check_schedulers(schedulers: Iterable[Any]) -> None:
 def listed(given: Any) -> list[Any]:
     """What was given as a list, or a single one as a list of it."""
     return list(given) if isinstance(given, Sequence) else [given]
+
+
+@functools.cache
+def has_numba() -> bool:
+    """Whether compiled functions can be used; says once if numba is missing."""
+    if importlib.util.find_spec("numba") and importlib.util.find_spec("threadpoolctl"):
+        return True
+    say("numba is not installed: torch computes what it would compile, several times slower")
+    return False
 
 
 def optional_module(name: str, what: str, remedy: str) -> ModuleType:

@@ -37,6 +37,7 @@ def may_compile(method: Method, number: int, net: nn.Module) -> bool:
         method.cfg.kernels == "numba"
         and isinstance(net, LayeredNet)
         and as_built(net)
+        and all(parameter.requires_grad for parameter in net.parameters())
         and method.device.type == "cpu"
         and method.trainer.precision == "32-true"
         and _is_plain(method.optimizers()[number].optimizer)

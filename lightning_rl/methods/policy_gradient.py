@@ -41,7 +41,7 @@ from lightning_rl.functional.policy_gradient import (
 from lightning_rl.functional.returns import discounted_returns, lambda_returns
 from lightning_rl.methods.base import Method, episode_scalars
 from lightning_rl.methods.registry import register_method
-from lightning_rl.nets.layers import evaluating
+from lightning_rl.nets.layers import ReLUNet, evaluating
 from lightning_rl.nets.policies import Policy
 from lightning_rl.rollouts.collected import CollectedRollouts, training_requests
 
@@ -221,11 +221,11 @@ class ValueNet(nn.Module):
 
 def actor_critic(
     obs_size: int, hidden: Sequence[int], output_size: int, shared: bool
-) -> tuple[nn.Sequential, ValueNet]:
+) -> tuple[ReLUNet, ValueNet]:
     """A policy's network and a critic; ``shared``: two linear heads on the same hidden layers."""
     sizes = [obs_size, *hidden]
     body = relu_layers(sizes)
-    actor = nn.Sequential(body, nn.Linear(hidden[-1], output_size))
+    actor = ReLUNet(body, nn.Linear(hidden[-1], output_size))
     if not shared:
         body = relu_layers(sizes)
     return actor, ValueNet(body, hidden[-1])

@@ -52,7 +52,7 @@ def write_back(array: FloatArray, pairs: Sequence[Pair]) -> None:
         bias.copy_(rows[-1])
 
 
-def _weights(net: LayeredNet) -> list[Pair]:
+def weights_of(net: LayeredNet) -> list[Pair]:
     """Weight and bias of each layer."""
     return [(layer.weight, layer.bias) for layer in net.linears()]
 
@@ -72,7 +72,7 @@ class FlatTraining:
         max_grad_norm: float | None,
         average: MovingAverage | None = None,
     ):
-        self._weights = _weights(net)
+        self._weights = weights_of(net)
         self._states = [optimizer.state[parameter] for pair in self._weights for parameter in pair]
         for parameter, state in zip(itertools.chain(*self._weights), self._states, strict=True):
             if not state:
@@ -84,7 +84,7 @@ class FlatTraining:
         params = flat(self._weights)
         following, tau = params, 0.0
         if average is not None and average.average is not average.learned:
-            self._average = _weights(cast(LayeredNet, average.average))
+            self._average = weights_of(cast(LayeredNet, average.average))
             following, tau = flat(self._average), average.tau
         group = optimizer.param_groups[0]
         self.learner = Learner(

@@ -180,7 +180,7 @@ def forward(params: Any, net: Net) -> None:
         row += size
         z = net.inputs[row : row + width]
         np.dot(weight.T, x, z)
-        _activate(z, net.slopes[layer])
+        _activate(z.reshape(-1), net.slopes[layer])
         if layer < net.num_gated:
             net.ungated[gate : gate + width] = z
             z *= net.gates[gate : gate + width]
@@ -192,23 +192,19 @@ def _open_gates(params: Any, net: Net) -> None:
     size, width = len(net.command), len(net.gates)
     weight = params[len(params) - size * width :].reshape(size, width)
     np.dot(weight.T, net.command, net.gates)
-    half = F(0.5) * net.gate_scale
-    for i in range(width):
-        row = net.gates[i]
-        for k in range(len(row)):
-            row[k] = half + half * tanh(F(0.5) * row[k])  # a sigmoid
+    half, gates = F(0.5) * net.gate_scale, net.gates.reshape(-1)
+    for k in range(len(gates)):
+        gates[k] = half + half * tanh(F(0.5) * gates[k])  # a sigmoid
 
 
 @compiled
 def _activate(z: Any, slope: Any) -> None:
-    for i in range(len(z)):
-        row = z[i]
-        if slope < 0:
-            for k in range(len(row)):
-                row[k] = tanh(row[k])
-        else:
-            for k in range(len(row)):
-                row[k] = max(row[k], slope * row[k])
+    if slope < 0:
+        for k in range(len(z)):
+            z[k] = tanh(z[k])
+    else:
+        for k in range(len(z)):
+            z[k] = max(z[k], slope * z[k])
 
 
 @compiled
@@ -231,12 +227,16 @@ def backward(params: Any, net: Net) -> None:
                 np.dot(weight, above[:width], net.to_inputs)
             break
         np.dot(weight, above[:width], below[: size - 1])
-        active = x
+        active = x[: size - 1].reshape(-1)
+        grad = below[: size - 1].reshape(-1)
         if layer <= net.num_gated:
             gate -= size - 1
-            active = net.ungated[gate:]
-            _through_gates(below[: size - 1], active, net.gates[gate:], net.to_gates[gate:])
-        _deactivate(below[: size - 1], active, net.slopes[layer - 1])
+            rows = slice(gate, gate + size - 1)
+            active = net.ungated[rows].reshape(-1)
+            _through_gates(
+                grad, active, net.gates[rows].reshape(-1), net.to_gates[rows].reshape(-1)
+            )
+        _deactivate(grad, active, net.slopes[layer - 1])
         above, below = below, above
     if net.num_gated:
         _close_gates(net)
@@ -244,32 +244,27 @@ def backward(params: Any, net: Net) -> None:
 
 @compiled
 def _through_gates(grad: Any, ungated: Any, gates: Any, to_gates: Any) -> None:
-    for i in range(len(grad)):
-        row, to_gate, x, gate = grad[i], to_gates[i], ungated[i], gates[i]
-        for k in range(len(row)):
-            to_gate[k] = row[k] * x[k]
-            row[k] *= gate[k]
+    for k in range(len(grad)):
+        to_gates[k] = grad[k] * ungated[k]
+        grad[k] *= gates[k]
 
 
 @compiled
 def _deactivate(grad: Any, active: Any, slope: Any) -> None:
-    for i in range(len(grad)):
-        row, x = grad[i], active[i]
-        if slope < 0:
-            for k in range(len(row)):
-                row[k] *= F(1) - x[k] * x[k]
-        else:
-            for k in range(len(row)):
-                row[k] *= F(1) if x[k] > 0 else slope
+    if slope < 0:
+        for k in range(len(grad)):
+            grad[k] *= F(1) - active[k] * active[k]
+    else:
+        for k in range(len(grad)):
+            grad[k] *= F(1) if active[k] > 0 else slope
 
 
 @compiled
 def _close_gates(net: Net) -> None:
     inverse = F(1) / net.gate_scale
-    for i in range(len(net.gates)):
-        row, gate = net.to_gates[i], net.gates[i]
-        for k in range(len(row)):
-            row[k] *= gate[k] * (F(1) - gate[k] * inverse)  # the derivative of a sigmoid
+    gates, to_gates = net.gates.reshape(-1), net.to_gates.reshape(-1)
+    for k in range(len(gates)):
+        to_gates[k] *= gates[k] * (F(1) - gates[k] * inverse)  # the derivative of a sigmoid
     size, width = len(net.command), len(net.gates)
     into = net.gradient[len(net.gradient) - size * width :].reshape(size, width)
     np.dot(net.command, net.to_gates.T, into)

@@ -11,7 +11,7 @@ from lightning_rl.functional.distributions import Gaussian
 from lightning_rl.nets.fused import F, tanh
 
 _HALF_LOG_TWO_PI = F(0.5 * np.log(2 * np.pi))
-_LOG_STD_MIN, _LOG_STD_MAX = map(F, Gaussian.LOG_STD_RANGE)
+LOG_STD_MIN, LOG_STD_MAX = map(F, Gaussian.LOG_STD_RANGE)
 
 
 @compiled
@@ -44,7 +44,7 @@ def gaussian_loss(output: Any, action: Any, weight: Any, grad: Any) -> Any:
         share = weight[k] / F(batch)
         for a in range(size):
             mean, free = tanh(output[a, k]), output[size + a, k]
-            log_std = min(max(free, _LOG_STD_MIN), _LOG_STD_MAX)
+            log_std = min(max(free, LOG_STD_MIN), LOG_STD_MAX)
             inverse = np.exp(-log_std)
             z = (action[k, a] - mean) * inverse
             loss += share * (F(0.5) * z * z + log_std + _HALF_LOG_TWO_PI)

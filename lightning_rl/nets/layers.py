@@ -29,9 +29,9 @@ class LayeredNet(nn.Module):
 
 
 def as_built(net: LayeredNet) -> bool:
-    """Whether it has its original layers alone, without hooks, and learns all of its weights."""
+    """Whether it has its original layers alone, without hooks."""
     for module in net.modules():
-        original = type(module) in (nn.Linear, nn.ReLU, nn.ModuleList)
+        original = type(module) in (nn.Linear, nn.ReLU, nn.ModuleList, nn.Sequential)
         if not original and not isinstance(module, LayeredNet):
             return False  # a layer with a parametrization has a class of its own, too
         if (
@@ -41,23 +41,21 @@ def as_built(net: LayeredNet) -> bool:
             or module._backward_pre_hooks
         ):
             return False
-    return all(
-        parameter.requires_grad
-        and not parameter._backward_hooks
-        and not parameter._post_accumulate_grad_hooks
+    return not any(
+        parameter._backward_hooks or parameter._post_accumulate_grad_hooks
         for parameter in net.parameters()
     )
 
 
 class ReLUNet(LayeredNet, nn.Sequential):
-    """Linear layers with ReLUs between them."""
+    """Linear layers with ReLUs between them; some may be together in a ``Sequential``."""
 
     def __init__(self, *modules: Any):
         nn.Sequential.__init__(self, *modules)
-        self.activations = ["relu"] * (len(self) // 2)
+        self.activations = ["relu"] * (len(self.linears()) - 1)
 
     def linears(self) -> list[nn.Linear]:
-        return [module for module in self if isinstance(module, nn.Linear)]
+        return [module for module in self.modules() if isinstance(module, nn.Linear)]
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from lightning_rl.envs.gym import STEPS, doubled, rollout_env
 from lightning_rl.envs.spaces import Env
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.distributions import Categorical
+from lightning_rl.nets.acting import Act, playing
 from lightning_rl.nets.policies import Actor
 
 CommandRule = Callable[[FloatArray, FloatArray], FloatArray]
@@ -229,32 +230,38 @@ class Player(Dataset["list[Episode] | RolloutError"]):
                 self._envs.append(rollout_env(self.spec))
             envs = self._envs
         actor = UniformActions(self.spec) if requests[0].mode == "uniform" else self.policy
-        guidance: Tensor | None = None
+        guidance: FloatArray | None = None
         if requests[0].guidance is not None:
-            guidance = torch.tensor([[request.guidance] for request in requests])
+            guidance = np.array([request.guidance for request in requests], dtype=np.float32)
         chunk = _Chunk(self.spec, requests, envs)
         noise = ActionNoise(requests, actor)
         seed_generators(requests[0].seed)  # an environment may draw from them
         chunk.reset()
-        rows = np.arange(len(requests))  # the episodes that are not over
+        with playing(actor) as act:
+            self._play(chunk, noise, act, guidance)
+        return chunk.episodes(int(self.version))
+
+    def _play(
+        self, chunk: _Chunk, noise: ActionNoise, act: Act, guidance: FloatArray | None
+    ) -> None:
+        """All steps of all episodes."""
+        rows = np.arange(len(chunk.requests))  # the episodes that are not over
         step = 0
         while rows.size:
             chunk.make_room(step)
-            inputs: list[Any] = [torch.from_numpy(chunk.obs[step].take(rows, 0)), None]
+            command: FloatArray | None = None
             if chunk.has_command:
                 command = chunk.command[step].take(rows, 0)
-                inputs[1] = torch.from_numpy(command)
-            inputs.append(torch.from_numpy(noise.at(step, rows)))
-            if guidance is not None:
-                inputs.append(guidance[rows])
-            playing = rows
-            rows = chunk.step(step, playing, actor.act(*inputs).numpy())
-            if chunk.has_command:
+            guided = None if guidance is None else guidance[rows]
+            obs = chunk.obs[step].take(rows, 0)
+            played = rows
+            rows = chunk.step(step, rows, act(obs, command, noise.at(step, rows), guided))
+            if command is not None:
                 if self.next_command is not None:
-                    command = self.next_command(command, chunk.reward[step].take(playing))
-                chunk.command[step + 1, playing] = command
+                    reward = chunk.reward[step].take(played)
+                    command = self.next_command(command, reward)
+                chunk.command[step + 1, played] = command
             step += 1
-        return chunk.episodes(int(self.version))
 
 
 class Collector:

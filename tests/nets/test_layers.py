@@ -25,7 +25,6 @@ def lora(net):
         lambda net: net.body[2].weight.register_hook(lambda grad: grad * 0),
         lambda net: net.embed_obs.register_forward_hook(lambda module, x, y: y * 2),
         lambda net: net.embed_obs.weight.register_post_accumulate_grad_hook(lambda parameter: None),
-        lambda net: net.embed_obs.requires_grad_(False),
     ],
     ids=[
         "parametrization",
@@ -34,7 +33,6 @@ def lora(net):
         "gradient",
         "layer",
         "after the gradient",
-        "frozen",
     ],
 )
 def test_a_network_that_a_user_has_changed_is_not_as_built(change):

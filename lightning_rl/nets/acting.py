@@ -1,0 +1,59 @@
+"""How a policy chooses actions while episodes are played: compiled where it can be, or by torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from lightning_rl.core.checks import has_numba
+from lightning_rl.core.types import Array, FloatArray
+from lightning_rl.nets.command import CommandPolicy, ScaledCommand
+from lightning_rl.nets.layers import LayeredNet, as_built
+from lightning_rl.nets.policies import Actor, Policy
+
+Act = Callable[[FloatArray, FloatArray | None, FloatArray, FloatArray | None], Array]
+"""(obs [B, O], command [B, C], noise [B, A], guidance [B]) -> actions; see ``Actor.act``."""
+
+
+@contextmanager
+def playing(actor: Actor) -> Iterator[Act]:
+    """The actor with the weights that it has now."""
+    if not may_compile(actor):
+        yield _by_torch(actor)
+        return
+    assert isinstance(actor, Policy)
+    from lightning_rl.core.compiled import one_thread
+    from lightning_rl.nets.fused_acting import acting
+
+    with one_thread():
+        yield acting(actor)
+
+
+def may_compile(actor: Actor) -> bool:
+    """Whether it is one of our policies, with a network as built."""
+    if type(actor).act not in (Policy.act, CommandPolicy.act):
+        return False
+    net = actor.net
+    if isinstance(net, ScaledCommand):
+        net = net.net
+    return isinstance(net, LayeredNet) and as_built(net) and has_numba()
+
+
+def _by_torch(actor: Actor) -> Act:
+    def act(
+        obs: FloatArray,
+        command: FloatArray | None,
+        noise: FloatArray,
+        guidance: FloatArray | None,
+    ) -> Array:
+        inputs: list[Any] = [torch.from_numpy(obs), None, torch.from_numpy(noise)]
+        if command is not None:
+            inputs[1] = torch.from_numpy(command)
+        if guidance is not None:
+            inputs.append(torch.from_numpy(guidance).unsqueeze(-1))
+        return actor.act(*inputs).numpy()
+
+    return act
