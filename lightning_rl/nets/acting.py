@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -24,12 +24,19 @@ def playing(actor: Actor) -> Iterator[Act]:
     if not may_compile(actor):
         yield _by_torch(actor)
         return
-    assert isinstance(actor, Policy)
     from lightning_rl.core.compiled import one_thread
     from lightning_rl.nets.fused_acting import acting
 
     with one_thread():
-        yield acting(actor)
+        yield acting(cast(Policy, actor))
+
+
+def compile_acting(actor: Actor) -> None:
+    """Compiles what ``playing`` uses, or loads it: processes that are forked later share it."""
+    if may_compile(actor):
+        from lightning_rl.nets.fused_acting import act_once
+
+        act_once(cast(Policy, actor))
 
 
 def may_compile(actor: Actor) -> bool:

@@ -62,6 +62,16 @@ def acting(policy: Policy) -> Act:
     return act
 
 
+def act_once(policy: Policy) -> None:
+    """On zeros."""
+    net: Any = policy.net
+    shape = shape_of(net.net if isinstance(net, ScaledCommand) else net)
+    obs, command, noise = (
+        np.zeros((1, size), F) for size in (shape.widths[0], shape.command_size, policy.action_size)
+    )
+    acting(policy)(obs, command, noise, None)
+
+
 @compiled
 def _discrete(actor: Acting, net: Net, obs: Any, command: Any, noise: Any, guidance: Any) -> Any:
     """Actions ``[B]``."""

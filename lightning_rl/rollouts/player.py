@@ -27,7 +27,7 @@ from lightning_rl.envs.gym import STEPS, doubled, rollout_env
 from lightning_rl.envs.spaces import Env
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.distributions import Categorical
-from lightning_rl.nets.acting import Act, playing
+from lightning_rl.nets.acting import Act, compile_acting, playing
 from lightning_rl.nets.policies import Actor
 
 CommandRule = Callable[[FloatArray, FloatArray], FloatArray]
@@ -305,6 +305,8 @@ class Collector:
     def _open(self) -> DataLoader[list[Episode] | RolloutError]:
         # before the exit handler of multiprocessing, which sends SIGTERM and waits
         atexit.register(self.close)
+        if self.num_workers:
+            compile_acting(self.behaviour)
         return DataLoader(
             self.player,
             sampler=self._chunks,

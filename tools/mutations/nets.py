@@ -18,15 +18,14 @@ MUTATIONS = [
     ),
     *area(
         "nets/layers.py", "nets/test_layers.py",
-        ("in (nn.Linear, nn.ReLU, nn.ModuleList)", "in (nn.Linear, nn.ReLU, nn.Tanh, nn.ModuleList)"),
+        ("in (nn.Linear, nn.ReLU, nn.ModuleList,", "in (nn.Linear, nn.ReLU, nn.Tanh, nn.ModuleList,"),
         (('(\n'
 '            module._forward_hooks\n'
 '            or module._forward_pre_hooks\n'
 '            or module._backward_hooks\n'
 '            or module._backward_pre_hooks\n'
 '        )'), 'module._forward_pre_hooks or module._backward_hooks or module._backward_pre_hooks'),
-        ("parameter.requires_grad\n        and", ""),
-        ("        and not parameter._backward_hooks\n", ""),
+        ("parameter._backward_hooks or parameter._post", "parameter._post"),
     ),
     *area(
         "nets/layers.py", "methods/upside_down/test_updates_of_rcp.py",
@@ -45,17 +44,28 @@ MUTATIONS = [
     ),
     *area(
         "nets/fused.py", "nets/test_fused.py",
-        ("gate[k] * (F(1) - gate[k] * inverse)", "gate[k] * (F(1) - gate[k])"),
-        ("active = net.ungated[gate:]", "active = x"),
-        ("            row[k] *= gate[k]\n", ""),
+        ("gates[k] * (F(1) - gates[k] * inverse)", "gates[k] * (F(1) - gates[k])"),
+        ("active = net.ungated[rows].reshape(-1)", "pass"),
+        ("        grad[k] *= gates[k]\n", ""),
         ("z *= net.gates[gate : gate + width]", "pass"),
         ("if layer <= net.num_gated", "if layer < net.num_gated"),
-        ("row[k] *= F(1) - x[k] * x[k]", "row[k] *= F(1) - x[k]"),
+        ("grad[k] *= F(1) - active[k] * active[k]", "grad[k] *= F(1) - active[k]"),
         ("if x > _TANH_IS_ONE:", "if False:"),
         ("(np.sqrt(total) + 1e-6)", "np.sqrt(total + 1)"),
         ("if factor < 1:", "if True:"),
         ("1 - learner.beta2**step", "1 - learner.beta2"),
         ("average[d] += share * (params[d]", "average[d] += (params[d]"),
+    ),
+    *area(
+        "nets/fused_acting.py", "nets/test_acting.py",
+        ("output[a, k] + noise[k, a] >", "output[a, k] >"),
+        ("if not guidance.any()", "if True"),
+        ("actor.usual[1] * horizon", "horizon"),
+        ("(command[k, i] - actor.shift[i])", "command[k, i]"),
+        ("min(max(scaled, -actor.limit), actor.limit)", "scaled"),
+        ("tanh(output[a, k])", "output[a, k]"),
+        ("min(max(output[size + a, k], LOG_STD_MIN), LOG_STD_MAX)", "output[size + a, k]"),
+        ("if guided is None:", "if True:"),
     ),
     *area(
         "nets/flat.py", "nets/test_fused.py",
