@@ -11,7 +11,6 @@ import numbers
 import operator
 import os
 from collections.abc import Iterable, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -293,12 +292,3 @@ def optional_module(name: str, what: str, remedy: str) -> ModuleType:
         return importlib.import_module(name)
     except ImportError as error:
         raise UserError(f"{what} is not installed ({error}); {remedy}") from error
-
-
-@functools.cache
-def has_numba() -> bool:
-    """Whether numba is there; says once if it is not."""
-    if find_spec("numba") and find_spec("threadpoolctl"):
-        return True
-    say("numba is not installed: updates are made by torch, several times slower")
-    return False
