@@ -65,7 +65,9 @@ def acting(policy: Policy) -> Act:
 def act_once(policy: Policy) -> None:
     """On zeros."""
     net: Any = policy.net
-    shape = shape_of(net.net if isinstance(net, ScaledCommand) else net)
+    if isinstance(net, ScaledCommand):
+        net = net.net
+    shape = shape_of(net)
     obs, command, noise = (
         np.zeros((1, size), F) for size in (shape.widths[0], shape.command_size, policy.action_size)
     )
