@@ -25,8 +25,11 @@ MUTATIONS = [
         ("if is_ours(type(part)):", "if True:"),
     ),
     *area(
-        "core/parts.py", "methods/upside_down/test_mixes.py",
+        "core/parts.py", "methods/upside_down/test_own_parts.py::test_keys_of_own_parts_are_there_when_these_are_chosen",
         ("if not is_ours(part):\n                own", "if False:\n                own"),
+    ),
+    *area(
+        "core/parts.py", "methods/upside_down/test_mixes.py",
         ("if not any(getattr(cfg, choice) == value for", "if not all(getattr(cfg, choice) == value for"),
     ),
     *area(
