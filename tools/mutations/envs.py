@@ -33,6 +33,7 @@ MUTATIONS = [
         ("not bool(bits.all())", "False"),
     ),
     *area("envs/checked.py", "hostile/test_misbehaving_envs.py", ("number not in (0, 1)", "False"), ("abs(number) <= _REWARD", "True")),
+    *area("envs/spaces.py", "hostile/test_misbehaving_envs.py::test_what_cannot_be_played_is_refused_before_it_is", ("(space.high - space.low >= _NARROWEST).all()", "True")),
     *area(
         "envs/spaces.py", "envs/test_any_environment.py", ("return action + int(self.space.start)", "return action"),
     ),
@@ -41,7 +42,6 @@ MUTATIONS = [
         ("if not _inside(space, obs):", "if False:"),
         ("len(obs) == len(space.spaces) and all(map(_inside, space.spaces, obs))", "len(obs) == len(space.spaces)"),
         ("len(space.shape) >= 3", "len(space.shape) >= 4"),
-        ("(space.high - space.low >= _NARROWEST).all()", "True"),
     ),
     *area(
         "envs/spec.py", "envs/test_any_environment.py envs/test_gym.py",
