@@ -33,6 +33,7 @@ from lightning_rl.agents.base import (
 from lightning_rl.agents.icm import ICM
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.variation import Variation
+from lightning_rl.core.checks import has_numba
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import STRICT, Batch, Share
 from lightning_rl.envs.spec import EnvSpec
@@ -198,7 +199,28 @@ class PPO(Agent):
         self.next_obs[:, place] = transition.next_obs
         self.over[:, place] = over
         if place == self.cfg.rollout_steps - 1:
-            self.update(active, step // self.cfg.rollout_steps)
+            self.learn_from_rollout(active, step // self.cfg.rollout_steps)
+
+    def learn_from_rollout(self, active: Tensor | None, number: int) -> None:
+        """``update``, compiled where that can be."""
+        if not self.compiles:
+            self.update(active, number)
+            return
+        from lightning_rl.agents import fused_ppo
+
+        fused_ppo.update(self, active, number)
+
+    @property
+    def compiles(self) -> bool:
+        """Whether its updates are compiled."""
+        return (
+            self.cfg.kernels == "numba"
+            and self.cfg.curiosity == "none"
+            and self.device.type == "cpu"
+            and self.actor.compilable
+            and type(self).update is PPO.update
+            and has_numba()
+        )
 
     @torch.enable_grad()
     def update(self, active: Tensor | None, number: int) -> None:
@@ -213,7 +235,7 @@ class PPO(Agent):
         with torch.no_grad():  # of the policy that has acted
             old_log_prob = self.policy(self.params, self.obs).log_prob(self.action)
         for epoch in range(self.cfg.epochs):
-            for rows in self._minibatches(number * self.cfg.epochs + epoch):
+            for rows in self.minibatches(number * self.cfg.epochs + epoch):
                 loss = self._loss(rows, old_log_prob, target, advantage)
                 self.adam.descend(loss, active)
 
@@ -232,12 +254,13 @@ class PPO(Agent):
         target = lambda_returns(reward, self.discount, next_value, last, self.cfg.gae_lambda)
         return target, target - value
 
-    def _minibatches(self, index: int) -> Sequence[Tensor]:
+    def minibatches(self, index: int) -> list[Tensor]:
         """Rows ``[N, B]`` of each minibatch of an epoch, shuffled for each member."""
         if self.cfg.batch_size is None:
             all_rows = torch.arange(self.cfg.rollout_steps, device=self.device)
             return [all_rows.expand(self.num_members, -1)]
-        return self._shuffle.at(index).argsort(dim=1).split(self.cfg.batch_size, dim=1)
+        order = self._shuffle.at(index).argsort(dim=1)
+        return list(order.split(self.cfg.batch_size, dim=1))
 
     def _loss(
         self, rows: Tensor, old_log_prob: Tensor, target: Tensor, advantage: Tensor | None

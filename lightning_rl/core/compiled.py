@@ -65,6 +65,11 @@ def compiled(function: Callable[..., Any]) -> Any:
         return njit(**_OPTIONS)(function)
 
 
+def inlined(function: Callable[..., Any]) -> Any:
+    """A function that becomes part of the compiled ones that call it, which compiles sooner."""
+    return njit(inline="always")(function)
+
+
 @functools.cache
 def _announce() -> None:
     event.register("numba:compile", _FirstCompile())

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lightning_rl.core.compiled import compiled
+from lightning_rl.core.compiled import compiled, inlined
 from lightning_rl.functional.distributions import Gaussian
 from lightning_rl.nets.fused import F, tanh
 
@@ -75,3 +75,80 @@ def value_loss(output: Any, target: Any, features: Any, grad: Any) -> Any:
         for i in range(size):
             grad[1 + i, k] = twice * error * features[k, i]
     return loss / F(batch)
+
+
+@inlined
+def _log_sum(logits: Any, k: Any) -> Any:
+    """The logarithm of the sum of the exponentials of column ``k``."""
+    top = logits[0, k]
+    for a in range(1, len(logits)):
+        top = max(top, logits[a, k])
+    total = F(0)
+    for a in range(len(logits)):
+        total += np.exp(logits[a, k] - top)
+    return top + np.log(total)
+
+
+@compiled
+def categorical_log_prob(logits: Any, action: Any, log_prob: Any) -> None:
+    """Writes ``log_prob`` ``[B]`` of ``Categorical``; action ``[B, 1]``: numbers."""
+    for k in range(len(log_prob)):
+        log_prob[k] = logits[int(action[k, 0]), k] - _log_sum(logits, k)
+
+
+@compiled
+def categorical_entropy(logits: Any, coef: float, grad: Any) -> None:
+    """Adds to ``grad`` the slope of ``-coef`` times the mean entropy of ``Categorical``."""
+    size, batch = logits.shape
+    share = F(coef / batch)
+    for k in range(batch):
+        log_sum = _log_sum(logits, k)
+        entropy = F(0)
+        for a in range(size):
+            log_prob = logits[a, k] - log_sum
+            entropy -= np.exp(log_prob) * log_prob
+        for a in range(size):
+            log_prob = logits[a, k] - log_sum
+            grad[a, k] += share * np.exp(log_prob) * (log_prob + entropy)
+
+
+@compiled
+def free_gaussian_log_prob(output: Any, log_std: Any, action: Any, log_prob: Any) -> None:
+    """The same for actions ``[B, A]`` of mean ``tanh(output)`` ``[A, B]`` and log_std ``[A]``."""
+    batch, size = action.shape
+    log_prob[:] = 0
+    for a in range(size):
+        inverse, constant = np.exp(-log_std[a]), log_std[a] + _HALF_LOG_TWO_PI
+        for k in range(batch):
+            z = (action[k, a] - tanh(output[a, k])) * inverse
+            log_prob[k] -= F(0.5) * z * z + constant
+
+
+@compiled
+def free_gaussian_loss(
+    output: Any, log_std: Any, action: Any, weight: Any, grad: Any, to_log_std: Any
+) -> None:
+    """The slope of the mean of ``-weight * log_prob`` ``[B]`` to ``output`` and ``log_std``."""
+    batch, size = action.shape
+    for a in range(size):
+        inverse, total = np.exp(-log_std[a]), F(0)
+        for k in range(batch):
+            share = weight[k] / F(batch)
+            mean = tanh(output[a, k])
+            z = (action[k, a] - mean) * inverse
+            grad[a, k] = -share * z * inverse * (F(1) - mean * mean)
+            total += share * (F(1) - z * z)
+        to_log_std[a] = total
+
+
+@compiled
+def surrogate_weight(
+    log_prob: Any, old_log_prob: Any, advantage: Any, clip: float, weight: Any
+) -> None:
+    """By what ``clipped_surrogate`` multiplies the gradient of each log-probability ``[B]``."""
+    low, high = F(1 - clip), F(1 + clip)
+    for k in range(len(weight)):
+        ratio = np.exp(log_prob[k] - old_log_prob[k])
+        gain = ratio * advantage[k]
+        limited = min(max(ratio, low), high) * advantage[k]
+        weight[k] = F(0) if gain > limited else gain

@@ -76,7 +76,7 @@ MUTATIONS = [
     ),
     *area(
         "nets/fused_losses.py", "nets/test_fused.py",
-        ("top = max(top, logits[a, k])", "pass"),
+        ("            top = max(top, logits[a, k])\n        total", "            pass\n        total"),
         ("weight[k] / F(batch)\n        loss -=", "weight[k]\n        loss -="),
         ("if free == log_std else F(0)", ""),
         ("(F(1) - mean * mean)", "F(1)"),
