@@ -79,7 +79,7 @@ MUTATIONS = [
         ("            top = max(top, logits[a, k])\n        total", "            pass\n        total"),
         ("weight[k] / F(batch)\n        loss -=", "weight[k]\n        loss -="),
         ("if free == log_std else F(0)", ""),
-        ("(F(1) - mean * mean)", "F(1)"),
+        ("(F(1) - mean * mean)\n            grad[size", "F(1)\n            grad[size"),
         ("loss, twice = F(0), F(2 / batch)", "loss, twice = F(0), F(1 / batch)"),
     ),
     *area(
