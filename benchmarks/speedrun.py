@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import machine
 
-from lightning_rl.cli.commands import run_options
+from lightning_rl.cli.commands import begin_run, run_options
 from lightning_rl.cli.parser import parse
 from lightning_rl.cli.tools import use
 from lightning_rl.core.errors import UserError
@@ -63,6 +63,7 @@ def speedrun(words: Sequence[str], records: Path = RECORDS) -> int:
                 f"{flag}: each seed is timed from its start in a process of its own; leave it out"
             )
     options = run_options(arguments)
+    begin_run(options)
     from lightning_rl.run.processes import train_groups
     from lightning_rl.run.run_config import run_config
 

@@ -11,11 +11,23 @@ from __future__ import annotations
 from pathlib import Path
 
 import gymnasium
+from gymnasium.envs.registration import EnvSpec
 
-from lightning_rl.core.gamenames import BUILT_IN, GAMES, OWN_IDS
+from lightning_rl.core.gamenames import BUILT_IN, GAMES, OWN_IDS, unknown_gamename
 
 SHIPPED = Path(__file__).resolve().parent / "proxies"
 """The files of the proxies."""
+
+
+def registered(env: str) -> EnvSpec:
+    """Gymnasium's registry entry of an id, after its module is imported where it is a
+    ``module:Id-v0``; UserError for an unknown one.
+    """
+    try:
+        return gymnasium.spec(env.rpartition(":")[2])
+    except gymnasium.error.Error as error:
+        raise unknown_gamename(env, gymnasium.registry) from error
+
 
 for _name, _game in GAMES.items():
     if _name in BUILT_IN and str(_game.env).startswith(OWN_IDS):

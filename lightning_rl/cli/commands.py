@@ -21,9 +21,10 @@ from lightning_rl.core.limits import nearest, shown, within
 from lightning_rl.core.lines import say
 from lightning_rl.core.modules import of_modules
 from lightning_rl.core.workers import default_workers
+from lightning_rl.run.imports import import_lightning
 from lightning_rl.run.options import OPTIONS, RunOptions, checked
-from lightning_rl.run.runtime import import_lightning, prepare_process
-from lightning_rl.run.state import checkpoint_at
+from lightning_rl.run.runtime import prepare_process
+from lightning_rl.run.state import checkpoint_at, refuse_second
 
 _ALMOST = 0.8  # like a name: two of ten letters are others
 
@@ -89,6 +90,10 @@ def _train(arguments: Namespace) -> int:
     if arguments.ray_address is not None and arguments.executor != "ray":
         raise UserError("--ray_address goes with --executor ray or --use_tune; leave it out")
     options = run_options(arguments)
+    if not options.resume:
+        for run in options.single_runs():
+            refuse_second(run.run_dir)
+    begin_run(options)
     if arguments.num_processes == 1:
         from lightning_rl.run.train import train_and_report
 
@@ -103,6 +108,7 @@ def _search(arguments: Namespace) -> int:
     resume = arguments.resume
     arguments.resume = False  # the search goes on, not the runs whose options these are
     options = run_options(arguments)
+    begin_run(options)
     from lightning_rl.lab.tuning.search import tune
     from lightning_rl.lab.tuning.space import load_tune_config
     from lightning_rl.lab.tuning.trial import Plan
@@ -164,12 +170,13 @@ def _check_gamename(name: str) -> None:
     Gymnasium is loaded only for a name that is not almost one of this package: ``MountainCar`` is
     MountainCar-v0.
     """
-    if named_game(name) is None and ":" not in name and not re.search(r"-v\d+$", name):
-        if nearest(name, GAMES, _ALMOST) is not None:
-            raise unknown_gamename(name)
-        from lightning_rl.envs.spec import env_spec
+    if named_game(name) is not None or ":" in name:
+        return
+    if not re.search(r"-v\d+$", name) and nearest(name, GAMES, _ALMOST) is not None:
+        raise unknown_gamename(name)
+    from lightning_rl.gym import registered
 
-        env_spec(name)
+    registered(name)
 
 
 def _settings(arguments: Namespace, method: str, known: Sequence[str]) -> dict[str, Any]:
@@ -190,7 +197,7 @@ def _settings(arguments: Namespace, method: str, known: Sequence[str]) -> dict[s
 
 def run_options(arguments: Namespace) -> RunOptions:
     """The options of a training run, checked as far as that goes without the packages that
-    train, which are then imported.
+    train.
     """
     found = entry(arguments.implementation)
     given = {name: value for name, value in vars(arguments).items() if value is not None}
@@ -204,12 +211,16 @@ def run_options(arguments: Namespace) -> RunOptions:
     values["checkpoint"] = not arguments.no_checkpoint
     options = checked(RunOptions(**values))
     _check_gamename(options.gamename)
+    return options
+
+
+def begin_run(options: RunOptions) -> None:
+    """Prints what will be trained, then imports the packages that train."""
     seeds = f"seed {options.seed}"
     if options.num_seeds > 1:
         seeds += f" to {options.seed + options.num_seeds - 1}"
     workers = "1 worker" if options.num_workers == 1 else f"{options.num_workers} workers"
     _begin(
-        f"{found.name} on {options.gamename}, {seeds}, accelerator {options.accelerator}, "
-        f"{workers}: {options.run_dir.parent}"
+        f"{options.implementation} on {options.gamename}, {seeds}, "
+        f"accelerator {options.accelerator}, {workers}: {options.run_dir.parent}"
     )
-    return options

@@ -38,7 +38,7 @@ def allow(gamename: object) -> None:
     from now on.
     """
     module = gamename.rpartition(":")[0] if isinstance(gamename, str) else ""
-    if module.isprintable() and module and not _from_file.get() and module not in _typed():
+    if module.isprintable() and module and not _from_file.get() and module not in typed():
         os.environ[_TYPED] = "\n".join([*_noted(), module])
 
 
@@ -54,14 +54,15 @@ def from_file() -> Iterator[None]:
 
 def may_import(module: str) -> bool:
     """Whether a module was typed, is there already, or is one of this package."""
-    return module in _typed() or module in sys.modules or module.partition(".")[0] == "lightning_rl"
+    return module in typed() or module in sys.modules or module.partition(".")[0] == "lightning_rl"
 
 
 def _noted() -> list[str]:
     return os.environ.get(_TYPED, "").splitlines()
 
 
-def _typed() -> list[str]:
+def typed() -> list[str]:
+    """The modules of a user's that somebody typed."""
     return [*_noted(), *of_modules()]
 
 
@@ -86,7 +87,7 @@ def looked_in() -> str | None:
 def notes() -> dict[str, str]:
     """What a process has to ``take`` that is not started from this one, as on a cluster."""
     return {
-        _TYPED: "\n".join(_typed()),
+        _TYPED: "\n".join(typed()),
         **({} if (folder := looked_in()) is None else {_FOLDER: folder}),
     }
 
@@ -104,7 +105,7 @@ class _TypedModules:
     def find_spec(
         name: str, path: Sequence[str] | None = None, target: object = None
     ) -> ModuleSpec | None:
-        if path is not None or name not in {module.partition(".")[0] for module in _typed()}:
+        if path is not None or name not in {module.partition(".")[0] for module in typed()}:
             return None
         return PathFinder.find_spec(name, [os.environ[_FOLDER]])
 

@@ -16,9 +16,7 @@ from typing import Any
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec as GymSpec
-from gymnasium.envs.registration import registry
 
-import lightning_rl.gym  # noqa: F401  registers our own ids
 from lightning_rl.core.checks import checked_gamename
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import (
@@ -27,7 +25,6 @@ from lightning_rl.core.gamenames import (
     base_name,
     folder_name,
     named_game,
-    unknown_gamename,
 )
 from lightning_rl.core.limits import shorten, shown
 from lightning_rl.core.lines import say
@@ -36,6 +33,7 @@ from lightning_rl.envs.checked import located
 from lightning_rl.envs.func_env import is_func_env
 from lightning_rl.envs.func_gym import FuncGymEnv
 from lightning_rl.envs.spaces import Env, check_actions, check_observations
+from lightning_rl.gym import registered  # which registers our own ids, too
 
 DEFAULT_HORIZON = 1000
 """Time limit where none is known; that of Gymnasium's robots."""
@@ -197,10 +195,7 @@ def _entry(gamename: str, env: str | Callable[..., Any]) -> GymSpec:
     if callable(env):
         return GymSpec(f"{folder_name(gamename)}-v0", functools.partial(_made, env))
     _import(env)
-    try:
-        return gymnasium.spec(env.rpartition(":")[2])
-    except gymnasium.error.Error as error:
-        raise unknown_gamename(env, registry) from error
+    return registered(env)
 
 
 def _made(make: Callable[..., Any], render_mode: str | None = None, **kwargs: Any) -> Any:

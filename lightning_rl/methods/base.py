@@ -50,6 +50,10 @@ COUNTERS = ("env_steps", "num_updates", "episodes", "eval_env_steps", "held_out_
 class Clock(torch.optim.SGD):
     """Stepped once an epoch, without anything to optimize; see ``Method.configure_optimizers``."""
 
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Ticks. (torch's own step would import its compiler.)"""
+        return None if closure is None else closure()
+
 
 class Method(LightningModule):
     """A learning method: networks, optimizers, and what happens in an epoch.

@@ -1,18 +1,15 @@
-"""What the command line does to its process: fast imports, threads, determinism, memory, fewer
-messages of Lightning.
+"""What the command line does to its process: threads, determinism, memory, fewer messages of
+Lightning.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-import gc
 import logging
 import os
-import sys
 import warnings
 
-from lightning_rl.core.modules import readable_ranks
 from lightning_rl.core.workers import compute_for_small_networks
 
 _NO_ADVICE = (
@@ -20,26 +17,6 @@ _NO_ADVICE = (
     r"GPU available but not used",  # --accelerator cpu is the default: the networks are small
 )
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
-
-
-def import_lightning() -> None:
-    """Imports torch and Lightning with Python's garbage collector off, and exempts their objects
-    from all later collections.
-
-    They make half a million objects that stay. To search these for garbage takes a quarter of the
-    time of the import, half a second now and then afterwards, and a second when the process ends.
-    """
-    if "pytorch_lightning" in sys.modules:
-        return
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        with readable_ranks():
-            import pytorch_lightning  # noqa: F401
-    finally:
-        gc.freeze()
-        if enabled:
-            gc.enable()
 
 
 def prepare_process() -> None:
@@ -52,7 +29,7 @@ def prepare_process() -> None:
     compute_for_small_networks()
     keep_freed_memory()
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what the next line asks of CUDA
-    torch.use_deterministic_algorithms(True)
+    torch.set_deterministic_debug_mode("error")  # also without its compiler, unlike the longer name
     # Or an empty replay memory would be written from end to end.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
 

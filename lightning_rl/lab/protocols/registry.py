@@ -8,6 +8,7 @@ import argparse
 
 from lightning_rl.core.arguments import Argument, Tool, argument, force
 from lightning_rl.core.kinds import count, gamename, non_negative
+from lightning_rl.run.imports import import_lightning
 from lightning_rl.run.runtime import prepare_process
 
 TRANSFER_AGENTS = ("DDQN", "DuelingDDQN", "TD3-discrete")
@@ -104,6 +105,7 @@ class Protocol(Tool):
     """
 
     def call(self, given: argparse.Namespace) -> None:
+        import_lightning()
         prepare_process()
         super().call(given)
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
+from pathlib import Path
+
 from lightning_rl.core.arguments import Tool, argument, force
 from lightning_rl.core.kinds import Whole, checked_path, figure_path, gamename
 from lightning_rl.lab.figures.registry import BINNED, SCORE
+from lightning_rl.run.imports import import_lightning
+from lightning_rl.run.state import checkpoint_at
 
 RUN_COLUMNS = (
     "implementation",
@@ -31,6 +36,16 @@ _FOLDERS = argument(
 )
 _SIDE = "folder with the runs of one method, or a results CSV[:LABEL]"
 _REPORTS = "lightning_rl.lab.reports"
+
+
+class _OfAgent(Tool):
+    """A command that plays an agent, which must be there before Lightning is imported for it."""
+
+    def call(self, given: argparse.Namespace) -> None:
+        checkpoint_at(Path(given.agent))
+        import_lightning()
+        super().call(given)
+
 
 REPORTS = {
     "report": Tool(
@@ -93,7 +108,7 @@ REPORTS = {
         f"{_REPORTS}.agents:show",
         (),
     ),
-    "film": Tool(
+    "film": _OfAgent(
         "film an agent under one command or several: a GIF, frames in a PNG, or a window",
         "lightning_rl.lab.films:show",
         (
@@ -121,7 +136,7 @@ REPORTS = {
             argument("--window", "show it on the screen instead", action="store_true"),
         ),
     ),
-    "demo": Tool(
+    "demo": _OfAgent(
         "serve a web page in which a slider sets the commanded return of a LunarLander agent",
         "lightning_rl.lab.demo.page:show",
         (
