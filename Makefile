@@ -16,8 +16,9 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 PEERS := .peers
-# Bytecode is made where something is imported: making all of it takes as long as unpacking the packages.
-# It is kept whatever the environment says, as else each of the many processes of the tests would make its own.
+# pip makes no bytecode: making all of it takes as long as unpacking the packages. tools/bytecode.py makes that of what
+# commands import; other bytecode is kept where something is imported, whatever the environment says, as else each of
+# the many processes of the tests would make its own.
 unexport PYTHONDONTWRITEBYTECODE
 INSTALL := python -m pip install -q --no-compile -c constraints.txt
 PIP := $(BIN)/$(INSTALL)
@@ -87,6 +88,7 @@ $(STAMP): setup.cfg constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) torch
 	$(PIP) -e '.[dev]'
+	$(BIN)/python tools/bytecode.py
 	@touch $@
 
 $(PEERS)/.installed: setup.cfg constraints.txt

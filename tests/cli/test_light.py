@@ -33,6 +33,17 @@ LIGHT = [
     ["train", "--reload", "nowhere.ckpt"],
     ["eval", "nowhere.ckpt"],
     ["runs", "a", "--sort", "speed"],
+    ["film", "nowhere.ckpt"],
+    ["demo", "nowhere.ckpt"],
+    ["train", "--gamename", "acrobot"],  # of which there is a run
+]
+PLAYS = [
+    ["train", "--gamename", "cartpole"],
+    ["tune", "--implementation", "DDQN", "--gamename", "cartpole"],
+    ["eval", "RCP-A-lunarlander"],
+    ["film", "RCP-A-lunarlander"],
+    ["demo"],
+    ["proxies", "transfer", "out.csv"],
 ]
 
 
@@ -74,6 +85,47 @@ for words in {asked}:
     assert time.process_time() - before < 0.25, words
 """
     assert len(asked) > 60
+    run = tmp_path / "exp_dir" / "acrobot" / "default" / "UDRL" / "seed_25"
+    run.mkdir(parents=True)
+    (run / "config.yaml").touch()
+    run_python(program, tmp_path, tries=3)
+
+
+def test_an_unknown_environment_needs_gymnasium_alone(tmp_path):
+    program = f"""
+import sys
+from lightning_rl.cli import main
+assert main(["train", "--gamename", "CartPole-v9"]) == 2
+assert set(sys.modules) & set({HEAVY}) == {{"gymnasium"}}
+"""
+    run_python(program, tmp_path)
+
+
+def test_what_plays_says_first_what_it_loads(tmp_path):
+    """Half a second of processor time at the most, then a line, then the packages that take
+    seconds, without what no command uses of them.
+    """
+    program = f"""
+import contextlib, io, sys, time
+from lightning_rl.cli import main
+from lightning_rl.run import imports
+
+class Loads(BaseException):
+    pass
+
+def load():
+    assert error.getvalue() == "loading PyTorch and Lightning ..\\n", error.getvalue()
+    assert not (heavy := set(sys.modules) & set({HEAVY})), heavy
+    raise Loads
+
+imports._import_what_is_used = load
+for words in {PLAYS}:
+    before = time.process_time()
+    with contextlib.redirect_stderr(io.StringIO()) as error, contextlib.suppress(Loads):
+        main(words, program="lightning-rl")
+        raise AssertionError(f"nothing is loaded for {{words}}")
+    assert time.process_time() - before < 0.5, words
+"""
     run_python(program, tmp_path, tries=3)
 
 
@@ -90,8 +142,8 @@ assert used.ru_utime + used.ru_stime < 0.2, used
 
 
 def test_a_run_starts_at_once_and_loads_what_it_needs(tmp_path):
-    """Its first line comes before the imports, its first progress soon after. (Lightning itself
-    loads matplotlib and scipy.)
+    """Its first line comes before the imports, its first progress soon after. What was left out
+    then can be used.
     """
     words = [
         "--gamename",
@@ -130,12 +182,18 @@ assert imported[1:] == ["progress"], imported
 assert gc.isenabled() and gc.get_freeze_count() > 100_000
 names = set(sys.modules)
 assert not (heavy := names & {{"ray", "mujoco", "pandas", "moviepy", "cmaes", "Box2D", "pygame", "optuna"}}), heavy
+assert not (heavy := names & {{"scipy", "matplotlib", "sympy", "torch._dynamo"}}), heavy
 lab = {{name for name in names if name.startswith("lightning_rl.lab.")}}
 rooms = ("figures", "protocols", "reports")
 lab -= {{f"lightning_rl.lab.{{room}}{{module}}" for room in rooms for module in ("", ".registry")}}
 assert not lab, lab
 import lightning_rl.lab.evaluate  # neither plots nor tables are loaded for it
 assert not (heavy := set(sys.modules) & {{"pandas", "ray", "jinja2.environment", "lightning_rl.lab.figures.style"}}), heavy
+import matplotlib.pyplot, scipy.signal, torch
+weight = torch.nn.Parameter(torch.ones(1))
+weight.grad = torch.ones(1)
+torch.optim.SGD([weight], lr=1.0).step()
+assert not weight and torch._dynamo.eval_frame
 """  # noqa: E501
     run_python(program, tmp_path)
 
