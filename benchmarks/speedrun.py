@@ -87,6 +87,9 @@ def speedrun(words: Sequence[str], records: Path = RECORDS) -> int:
         code = train_groups(options, options.num_seeds)
         rows = [common | outcome(run) for run in runs]
         table.append(csv_lines([[row[name] for name in COLUMNS] for row in rows]))
+    for row in rows:
+        result = f"{row['outcome']}, {row['seconds'] or '–'} s, {row['env_steps']:,} steps"
+        say(f"seed {row['seed']}: {result}")
     use(["speed", "records", str(records)])
     if records == RECORDS:
         use(["docs", str(machine.ROOT / "README.md")])

@@ -61,7 +61,9 @@ def test_seeds_that_stay_at_the_return_make_a_record(speedrun, tmp_path, capsys)
         == 0
     )
     assert [row["outcome"] for row in rows(records)[2:]] == ["not reached", "not reached"]
-    assert "| seconds | seeds that hold 250 |" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "seed 26: not reached, " in printed
+    assert "| seconds | seeds that hold 250 |" in printed
 
 
 def test_an_error_of_training_is_in_its_row(speedrun, tmp_path):
