@@ -49,7 +49,7 @@ class Case:
     seeds: how many are trained at once, one number for each comparison. steps: decisions of each
     seed in a turn. turns: how many are measured. learned: the mean return from which on a seed
     counts as having learned. settings: of its config, for all libraries. tiny: more of them for
-    ``quick``. compiled: whether it has kernels for numba, too.
+    ``quick``.
     """
 
     name: str
@@ -61,7 +61,6 @@ class Case:
     needs: Callable[[Any, EnvSpec], Needs]
     settings: dict[str, Any] = field(default_factory=dict)
     tiny: dict[str, Any] = field(default_factory=dict)
-    compiled: bool = False
 
     @property
     def config(self) -> Any:
@@ -145,7 +144,6 @@ DDQN = Case(
     learned=150,
     needs=ddqn_needs,
     settings={"replay_size": 22_000},
-    compiled=True,
 )
 TD3 = Case(
     "TD3",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from harness import cpu, in_turns
@@ -53,6 +52,4 @@ def side(library: str, case: Case, seeds: int) -> Side:
     """``limit`` or one of ours."""
     if library == "limit":
         return Limit(case)
-    if library == "ours, kernels: numba":
-        case = replace(case, settings={**case.settings, "kernels": "numba"})
     return Stack(case, seeds)

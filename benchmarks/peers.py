@@ -42,7 +42,6 @@ QUICK = machine.ROOT / "build" / "peers.csv"
 PAGES = ("README.md", "results/speed.md")
 MODULES = {
     "ours": "peer_ours",
-    "ours, kernels: numba": "peer_ours",
     "rejax": "peer_rejax",
     "sbx": "peer_stable",
     "Stable-Baselines3": "peer_stable",
@@ -50,6 +49,8 @@ MODULES = {
 }
 """Where ``side`` is, by library."""
 PACKAGES = {"rejax": "rejax", "sbx": "sbx-rl", "Stable-Baselines3": "stable-baselines3"}
+ALONE = ("sbx", "Stable-Baselines3")
+"""Train one seed only."""
 LAST = 3
 """Evaluations whose mean says whether an agent has learned."""
 ONE_THREAD = {
@@ -106,15 +107,11 @@ def prepare() -> None:
     quiet_lightning()
 
 
-def libraries_of(case: Case, seeds: int) -> list[str]:
+def libraries_of(seeds: int) -> list[str]:
     """Those that take part."""
-    found = ["ours"]
-    if case.compiled:
-        found.append("ours, kernels: numba")
-    found.append("rejax")
     if seeds == 1:
-        found += ["sbx", "Stable-Baselines3"]
-    return [*found, "limit"]
+        return list(MODULES)
+    return [library for library in MODULES if library not in ALONE]
 
 
 def compare(name: str, quick: bool) -> list[dict[str, Any]]:
@@ -132,7 +129,7 @@ def compare(name: str, quick: bool) -> list[dict[str, Any]]:
         "processor": machine.processor(),
         "load": round(machine.load(), 1),
     }
-    libraries = libraries_of(case, seeds)
+    libraries = libraries_of(seeds)
     turns: dict[str, list[Turn]] = {library: [] for library in libraries}
     spawn = multiprocessing.get_context("spawn")
     with ExitStack() as stack:

@@ -53,7 +53,7 @@ def _comparison(row: Row) -> tuple[str, str, str]:
 def _time(row: Row) -> str:
     text = _short(float(row["ms"]))
     if row["learned"] == "0":
-        return f"{text}, does not learn"
+        return f"{text}, ends below {row['needed']}"
     return text
 
 
