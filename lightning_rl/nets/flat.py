@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -73,6 +73,7 @@ class FlatTraining:
         average: MovingAverage | None = None,
     ):
         self._weights = weights_of(net)
+        self._optimizer: Any = optimizer
         self._states = [optimizer.state[parameter] for pair in self._weights for parameter in pair]
         for parameter, state in zip(itertools.chain(*self._weights), self._states, strict=True):
             if not state:
@@ -113,3 +114,4 @@ class FlatTraining:
             write_back(self.learner.average, self._average)
         for state in self._states:
             state["step"] += updates
+        self._optimizer._opt_called = True  # or schedulers warn that it has made no step
