@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from lightning_rl.agents.stack import SeededMembers
 from lightning_rl.agents.variation import Variation
 from lightning_rl.core.schema import STRICT, HiddenSizes, MethodConfig, Share, Width
+from lightning_rl.envs.batch import EnvBatch
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.distributions import Distribution
 from lightning_rl.nets.members import ActivationName
@@ -102,6 +103,21 @@ class Transition(NamedTuple):
     next_obs: Tensor
 
 
+class Progress(NamedTuple):
+    """Where a training of ``N`` members stands.
+
+    step, active: see ``Agent``. gamma: discount factor. episode ``[N]``: see ``Agent.act``. total,
+    length ``[N]``: sum of rewards and environment steps of the episode under way.
+    """
+
+    step: int
+    gamma: float
+    active: Tensor | None
+    episode: Tensor
+    total: Tensor
+    length: Tensor
+
+
 class Actors(SeededMembers, ABC):
     """``N`` policies that can be tested.
 
@@ -161,6 +177,14 @@ class Agent(Actors):
 
         over ``[N]``: the episode ended here.
         """
+
+    def play(self, envs: EnvBatch, progress: Progress, most: float) -> tuple[int, Tensor] | None:
+        """Up to ``most`` steps in one go, until an episode ends, with the learning between them.
+
+        How many, and where an episode ended ``[N]`` bool; None where they are to be made one by
+        one. Changes ``progress.total`` and ``length`` in place.
+        """
+        return None
 
     @abstractmethod
     def adopt(self, net: nn.Module) -> None:

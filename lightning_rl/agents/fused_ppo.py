@@ -13,6 +13,8 @@ from torch import Tensor
 
 from lightning_rl.agents.fused_members import active_members, learners_of, shape_of_members
 from lightning_rl.core.compiled import compiled, inlined, one_thread
+from lightning_rl.envs.fused_classic import step
+from lightning_rl.envs.twins import TWINS
 from lightning_rl.nets.fused import (
     F,
     Learners,
@@ -22,6 +24,7 @@ from lightning_rl.nets.fused import (
     forward,
     member_descends,
     net_of,
+    tanh,
 )
 from lightning_rl.nets.fused_losses import (
     categorical_entropy,
@@ -34,7 +37,9 @@ from lightning_rl.nets.fused_losses import (
 )
 
 if TYPE_CHECKING:
+    from lightning_rl.agents.base import Progress
     from lightning_rl.agents.ppo import PPO
+    from lightning_rl.envs.batch import FuncBatch
 
 
 class Recipe(NamedTuple):
@@ -291,3 +296,109 @@ def _slope(params: Any, nets: Nets, batch: Batch, recipe: Recipe) -> None:
     first = len(actor.gradient)
     backward(params[:first], actor)
     backward(params[first : first + len(critic.gradient)], critic)
+
+
+class Play(NamedTuple):
+    """The environments of ``N`` members, and the roll-out that they write from step ``place`` on.
+
+    kind: see ``fused_classic``. state ``[N, S]``, obs ``[N, O]``, length ``[N]``, total ``[N]``: of
+    the episodes under way. noise ``[K, N, A]``: for exploring. ended ``[N]``.
+    """
+
+    kind: int
+    horizon: int
+    state: Any
+    obs: Any
+    length: Any
+    total: Any
+    noise: Any
+    gamma: float
+    place: int
+    ended: Any
+
+
+def play(agent: PPO, envs: FuncBatch, progress: Progress, most: float) -> tuple[int, Tensor]:
+    """``Agent.play``: up to the end of the roll-out, or of a block of noise."""
+    place = progress.step % agent.cfg.rollout_steps
+    block, offset = divmod(progress.step, agent._explore.block)
+    noise = agent._explore.whole(block)[offset:]
+    steps = int(min(most, len(noise), agent.cfg.rollout_steps - place))
+    state, obs, length = envs.state.clone(), envs.obs.clone(), envs.length.clone()
+    over = torch.zeros(agent.num_members, dtype=torch.bool)
+    action = agent.action if agent.continuous else agent.action.unsqueeze(-1)
+    actions = np.empty((agent.num_members, steps, action.shape[-1]), F)
+    rollout = Steps(
+        agent.obs.numpy(),
+        actions,
+        agent.reward.numpy(),
+        agent.discount.numpy(),
+        agent.next_obs.numpy(),
+        agent.over.numpy(),
+    )
+    with one_thread():
+        played = _play(
+            agent.params.data.numpy(),
+            nets_of(agent, 1),
+            rollout,
+            Play(
+                TWINS.index(type(envs.env)),
+                envs.horizon,
+                state.numpy(),
+                obs.numpy(),
+                length.numpy(),
+                progress.total.numpy(),
+                noise.numpy(),
+                progress.gamma,
+                place,
+                over.numpy(),
+            ),
+            steps,
+        )
+    action[:, place : place + played] = torch.from_numpy(actions[:, :played])
+    envs.advance(state, obs, length, played)
+    progress.length.copy_(length)
+    if place + played == agent.cfg.rollout_steps:
+        agent.learn_from_rollout(progress.active, progress.step // agent.cfg.rollout_steps)
+    return played, over
+
+
+@compiled
+def _play(params: Any, nets: Nets, rollout: Steps, play: Play, steps: int) -> int:
+    """Steps of all members, until an episode ends; how many."""
+    for t in range(steps):
+        going = True
+        for n in range(len(params)):
+            place = play.place + t
+            rollout.obs[n, place] = play.obs[n]
+            action = rollout.action[n, t]
+            fill(nets.actor.inputs, play.obs[n : n + 1])
+            _act(params[n], nets)
+            _sample(params[n], nets, play.noise[t, n], action)
+            reward, terminated = step(play.kind, play.state[n], action, play.obs[n])
+            play.length[n] += 1
+            play.total[n] += reward
+            play.ended[n] = terminated or play.length[n] >= play.horizon
+            going = going and not play.ended[n]
+            rollout.reward[n, place] = reward
+            rollout.discount[n, place] = F(0) if terminated else F(play.gamma)
+            rollout.next_obs[n, place] = play.obs[n]
+            rollout.over[n, place] = play.ended[n]
+        if not going:
+            return t + 1
+    return steps
+
+
+@compiled
+def _sample(params: Any, nets: Nets, noise: Any, action: Any) -> None:
+    """An action ``[A]``, or the number of one ``[1]``, of what the actor gives."""
+    out, size = nets.actor.out[:, 0], len(nets.to_log_std)
+    if size:
+        log_std = params[len(params) - size :]
+        for a in range(size):
+            action[a] = tanh(out[a]) + np.exp(log_std[a]) * noise[a]
+    else:
+        best = 0
+        for a in range(1, len(out)):
+            if out[a] + noise[a] > out[best] + noise[best]:
+                best = a
+        action[0] = best

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -27,6 +27,7 @@ from lightning_rl.agents.base import (
     Agent,
     AgentConfig,
     NetConfig,
+    Progress,
     Transition,
     member_hyperparameters,
 )
@@ -36,7 +37,9 @@ from lightning_rl.agents.variation import Variation
 from lightning_rl.core.checks import has_numba
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import STRICT, Batch, Share
+from lightning_rl.envs.batch import EnvBatch, FuncBatch
 from lightning_rl.envs.spec import EnvSpec
+from lightning_rl.envs.twins import has_twin
 from lightning_rl.functional.distributions import Categorical, Distribution, Gaussian
 from lightning_rl.functional.returns import discounted_returns, lambda_returns
 from lightning_rl.nets.members import MemberMLP
@@ -200,6 +203,13 @@ class PPO(Agent):
         self.over[:, place] = over
         if place == self.cfg.rollout_steps - 1:
             self.learn_from_rollout(active, step // self.cfg.rollout_steps)
+
+    def play(self, envs: EnvBatch, progress: Progress, most: float) -> tuple[int, Tensor] | None:
+        if type(self) is not PPO or not self.compiles or not has_twin(envs):
+            return None
+        from lightning_rl.agents import fused_ppo
+
+        return fused_ppo.play(self, cast(FuncBatch, envs), progress, most)
 
     def learn_from_rollout(self, active: Tensor | None, number: int) -> None:
         """``update``, compiled where that can be."""

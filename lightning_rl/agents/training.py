@@ -11,7 +11,7 @@ from typing import Any, Self, cast
 import torch
 from torch import Tensor
 
-from lightning_rl.agents.base import Agent, AgentConfig, Transition
+from lightning_rl.agents.base import Agent, AgentConfig, Progress, Transition
 from lightning_rl.core.console import under_way
 from lightning_rl.core.contents import check_alike
 from lightning_rl.core.errors import UserError
@@ -287,7 +287,7 @@ class MemberTraining:
             self._everyone = self.agent.rows()
             self.agent.load_rows(self.agent.rows(self.members))
         while not self.done and self.step != last:
-            self._step()
+            self._advance(math.inf if last is None else last - self.step)
             of_steps = 1 - (last - self.step) / steps if steps and last else 0.0
             under_way(1 - len(self.members) / count, of_steps)
         self._settle()
@@ -311,7 +311,23 @@ class MemberTraining:
             if not self.done:
                 self.agent.keep_streams(rows)
 
-    def _step(self) -> None:
+    def _advance(self, most: float) -> None:
+        """Plays and learns for up to ``most`` steps, at least one, until an episode ends."""
+        progress = Progress(
+            self.step, self.gamma, self._active, self._episode, self._return, self._length
+        )
+        played = self.agent.play(self.envs, progress, most)
+        if played is None:
+            played = 1, self._step()
+        steps, over = played
+        self.step += steps
+        self.obs = self.envs.obs
+        if over.any():
+            self.obs = self.envs.reset(over)
+            self._episodes_end(over)
+
+    def _step(self) -> Tensor:
+        """One step; where an episode ended ``[N]``."""
         agent = self.agent
         action = agent.act(self.obs, self._episode, self.step)
         if self.step == 0 and self.spec is not None:
@@ -325,11 +341,7 @@ class MemberTraining:
         agent.learn(transition, over, self.step, self._active)
         self._return += step.reward
         self._length += step.length
-        self.step += 1
-        self.obs = step.obs
-        if over.any():
-            self.obs = self.envs.reset(over)
-            self._episodes_end(over)
+        return over
 
     def _learners(self) -> Tensor | None:
         """Who learns in the episode under way ``[N]``; None: all."""

@@ -156,6 +156,11 @@ class FuncBatch(EnvBatch):
             step.continuation,
         )
 
+    def advance(self, state: Tensor, obs: Tensor, length: Tensor, steps: int) -> None:
+        """Takes over what so many steps elsewhere have made of the environments."""
+        self.state, self.obs, self.length = state, obs, length
+        self._clock += steps
+
     def keep(self, rows: Tensor) -> None:
         self.env = self.env.keep(rows)
         self.state, self.obs, self.length = self.state[rows], self.obs[rows], self.length[rows]

@@ -6,7 +6,11 @@ from helpers.members import ppo_of, train
 
 pytest.importorskip("numba")
 
+from lightning_rl.agents.training import MemberTraining
 from lightning_rl.agents.variation import Variation
+from lightning_rl.envs.batch import FuncBatch
+from lightning_rl.envs.cartpole import CartPole
+from lightning_rl.envs.classic import Pendulum
 
 SEEDS = [3, 4, 5]
 VARIED = Variation((0.02, 0.01, 0.005), (1, 1, 1), (8, 4, 8), (1,) * 3)
@@ -84,3 +88,49 @@ def test_a_diverged_member_stays_so_and_alone():
 @pytest.mark.parametrize("settings", [{"activation": "prelu"}, {"curiosity": "icm"}])
 def test_what_has_no_compiled_form_is_learned_by_torch(settings):
     assert not ppo_of(3, 3, SEEDS, kernels="numba", **settings).compiles
+
+
+def played(game, kernels, steps, seeds=SEEDS, stop=None):
+    """A training in an environment with a compiled twin, whose episodes have 30 steps at most."""
+    continuous = game is Pendulum
+    env = game()
+    agent = ppo_of(env.obs_size, env.action_size, seeds, continuous, kernels=kernels)
+    training = MemberTraining(agent, FuncBatch(env, 30, seeds), 40, 0.9, stop=stop)
+    training.run(steps)
+    return training
+
+
+def stops_at_three(returns, count):
+    """The second of three members leaves the stack."""
+    return (count >= 3) & (torch.arange(len(count)) == 1) & (len(count) == 3)
+
+
+def assert_same(ours, theirs, **tolerance):
+    for key, value in theirs.items():
+        torch.testing.assert_close(ours[key], value, msg=lambda text, key=key: key, **tolerance)
+
+
+@pytest.mark.parametrize("game", [CartPole, Pendulum])
+def test_compiled_play_is_that_of_torch_up_to_rounding(game):
+    """Two updates and some steps more; a member leaves meanwhile."""
+    expected, compiled = (
+        played(game, kernels, 150, stop=stops_at_three) for kernels in ("torch", "numba")
+    )
+    assert_same(vars(compiled.results), vars(expected.results), rtol=1e-4, atol=1e-4)
+    assert_same(compiled.agent.rows(), expected.agent.rows(), rtol=1e-3, atol=1e-4)
+    assert_same(compiled.envs.snapshot(), expected.envs.snapshot(), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("game", [CartPole, Pendulum])
+def test_compiled_play_goes_on_bit_by_bit_from_a_snapshot(game):
+    whole, half, other = (played(game, "numba", steps) for steps in (200, 77, 0))
+    other.agent.load_rows(half.agent.rows())
+    other.restore(half.snapshot())
+    other.run(123)
+    assert_same(vars(other.results), vars(whole.results), rtol=0, atol=0)
+    assert_same(other.agent.rows(), whole.agent.rows(), rtol=0, atol=0)
+
+
+def test_a_member_plays_compiled_as_it_does_alone():
+    together, alone = (played(CartPole, "numba", 150, seeds) for seeds in (SEEDS, SEEDS[1:2]))
+    assert torch.equal(together.agent.params[1], alone.agent.params[0])

@@ -124,6 +124,13 @@ MUTATIONS = [
         ("steps.next_obs[part]", "steps.obs[part]"),
         ("first = number * cfg.epochs", "first = number"),
         ("if not active[n]:", "if False:"),
+        ("terminated or play.length[n] >= play.horizon", "terminated"),
+        ("F(0) if terminated else F(play.gamma)", "F(play.gamma)"),
+        ("going = going and not play.ended[n]", "pass"),
+        ("rollout.obs[n, place] = play.obs[n]", "pass"),
+        ("if out[a] + noise[a] > out[best] + noise[best]:", "if out[a] > out[best]:"),
+        ("np.exp(log_std[a]) * noise[a]", "noise[a]"),
+        ("agent._explore.whole(block)[offset:]", "agent._explore.whole(block)"),
     ),
     *area(
         "nets/fused_losses.py", "agents/test_fused_ppo.py",

@@ -11,6 +11,14 @@ MUTATIONS = [
 '        '), '(~self.terminated).float() if self.continuation is None else 1.0'),
     ),
     *area(
+        "envs/fused_classic.py", "envs/test_fused_classic.py",
+        ("_POLE * spin * spin * sin", "_POLE * spin * sin"),
+        ("abs(state[0]) > _MAX_POSITION or ", ""),
+        ("F(0.1) * spin * spin", "F(0.1) * spin"),
+        ("    elif turned < 0:\n        turned += _TWO_PI\n", ""),
+        ("min(max(spin, F(-8)), F(8))", "spin"),
+    ),
+    *area(
         "envs/gym.py", "envs/test_gym.py::test_sparse_pays_the_same_total_at_the_end envs/test_gym.py::test_time_limit_truncates "
         "envs/test_gym.py::test_sparse_pays_truncated_episodes_and_starts_anew "
         "envs/test_gym.py::test_continuous_actions_are_rescaled_and_clipped envs/test_batch.py",
