@@ -189,7 +189,7 @@ MUTATIONS = [
     ),
     *area(
         "agents/training.py", "agents/test_training.py::test_q_learning_by_hand_on_the_smallest_room",
-        ("self.obs = step.obs", "self.obs = self.obs"),
+        ("self.obs = self.envs.obs", "self.obs = self.obs"),
         ("Transition(self.obs, action, step.reward, discount, step.obs)", "Transition(step.obs, action, step.reward, discount, step.obs)"),
     ),
     *area(
