@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from lightning_rl.methods.upside_down.method import UpsideDown
 
 
+_PIECE = 2048  # observations
+
+
 @dataclasses.dataclass
 class JudgedEpisodes(FlatEpisodes):
     """Episodes with what a critic says of them.
@@ -88,16 +91,14 @@ class CriticFit(Part):
 
         index ``[U, B]``: the steps that each update sees.
         """
-        net = self._net(method)
-        with evaluating(net):
-            judged = self._judged(episodes, net(episodes.obs) * self.value_scale)
+        judged = self._judged(episodes, self._outputs(method, episodes.obs))
         target = judged.lambda_return(self.value_lambda) / self.value_scale
         method.check_finite("the value target", float(target.abs().max()))
         examples = [episodes.obs[episodes.row[index]], target[index]]
         if self.has_q:
             examples.append(self._features(method, episodes)[index])
         own_way = differs(self, CriticFit, "update") or differs(method, Method, "descend")
-        if not own_way and may_compile(method, 1, net):
+        if not own_way and may_compile(method, 1, self._net(method)):
             from lightning_rl.methods.upside_down.fused import update_critic
 
             losses = update_critic(method, self, *examples)
@@ -115,9 +116,7 @@ class CriticFit(Part):
 
     def judge(self, method: UpsideDown, episodes: FlatEpisodes) -> JudgedEpisodes:
         """The episodes with what the critic says of them."""
-        net = self._net(method)
-        with evaluating(net):
-            output = net(episodes.obs) * self.value_scale
+        output = self._outputs(method, episodes.obs)
         judged = self._judged(episodes, output)
         if self.has_q:
             features = self._features(method, episodes)
@@ -133,6 +132,13 @@ class CriticFit(Part):
         """Of all steps, ``[M, F]``."""
         action = method.learner.distribution_class.executed(episodes.action)
         return action_features(action, method.spec.action_size)
+
+    def _outputs(self, method: UpsideDown, obs: Tensor) -> Tensor:
+        """The network's outputs, in the task's units, for all obs ``[M, O]``."""
+        net = self._net(method)
+        with evaluating(net):
+            # in pieces whose activations stay in the processor's cache
+            return torch.cat([net(piece) for piece in obs.split(_PIECE)]) * self.value_scale
 
     def _net(self, method: UpsideDown) -> nn.Module:
         assert method.critic is not None
