@@ -26,6 +26,7 @@ from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.replay import OffPolicyAgent, OffPolicyConfig, anything_follows, track
 from lightning_rl.agents.stack import frozen
 from lightning_rl.agents.variation import Variation
+from lightning_rl.core.checks import has_numba
 from lightning_rl.core.schema import STRICT
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.value_learning import (
@@ -40,7 +41,7 @@ from lightning_rl.nets.values import TwinCritic
 
 ANNEAL_STEPS, ANNEAL_RATIO = 2000, 20
 _MIN_TEMPERATURE = 0.05
-_SATURATED = 1.5
+SATURATED = 1.5
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
@@ -80,7 +81,7 @@ def saturation(outputs: Tensor) -> Tensor:
     A policy that an untrained critic has driven there gets almost no gradient and keeps its action
     at the edge for good.
     """
-    return F.softshrink(outputs, _SATURATED).square().mean(-1)
+    return F.softshrink(outputs, SATURATED).square().mean(-1)
 
 
 class TD3(OffPolicyAgent):
@@ -114,7 +115,7 @@ class TD3(OffPolicyAgent):
         self.critic_adam = MemberAdam(self.critic_params, learning_rate)
         self._uniform = self.noise("uniform", (size,), "uniform")
         self._explore = self.noise("explore", (size,), "normal")
-        self._smooth = self.noise("smoothing", (batch, size), "normal", self.batch_sizes)
+        self.smoothing = self.noise("smoothing", (batch, size), "normal", self.batch_sizes)
 
     def extended(self, actor_params: Tensor) -> Tensor:
         """``actor_params`` with further columns that the policy has besides its network.
@@ -157,6 +158,26 @@ class TD3(OffPolicyAgent):
     def greedy(self, obs: Tensor) -> Tensor:
         return self.outputs(self.actor_params, obs).tanh()
 
+    @property
+    def compiles(self) -> bool:
+        """Whether its updates are compiled."""
+        return (
+            self.cfg.kernels == "numba"
+            and self.cfg.curiosity == "none"
+            and self.device.type == "cpu"
+            and self.actor.compilable
+            and type(self).update is TD3.update
+            and has_numba()
+        )
+
+    def learn_from_replay(self, noise: Tensor, active: Tensor | None, step: int) -> None:
+        if not self.compiles:
+            super().learn_from_replay(noise, active, step)
+            return
+        from lightning_rl.agents import fused_td3
+
+        fused_td3.learn(self, noise, active, step)
+
     @torch.enable_grad()
     def update(self, batch: Transition, active: Tensor | None, step: int) -> Tensor:
         """One step of the critics; every ``policy_delay`` steps also of the actor and the targets.
@@ -184,7 +205,7 @@ class TD3(OffPolicyAgent):
         """The critics' targets ``[N, B]``."""
         if not anything_follows(batch.discount):
             return batch.reward
-        noise = smoothing_noise(self._smooth.at(step), self.cfg.target_std, self.cfg.target_clip)
+        noise = smoothing_noise(self.smoothing.at(step), self.cfg.target_std, self.cfg.target_clip)
         action = self.clip(self.policy(self.actor_target, batch.next_obs, "target", step) + noise)
         next_q = self.critic(self.critic_target, batch.next_obs, action)
         return twin_target(batch.reward, batch.discount, next_q)

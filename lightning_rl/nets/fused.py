@@ -63,7 +63,7 @@ class Net(NamedTuple):
     command ``[C + 1, B]``. out, grad ``[O, B]``: the output, and the gradient of the loss to it.
     gates, ungated, to_gates ``[G, B]``: gates, what they multiply, the gradient to them.
     first, second ``[H, B]``: gradients to the layers' outputs, in turn. gradient ``[D]``.
-    to_inputs ``[I, B]``: the gradient to the network's input; no rows where nobody wants it.
+    to_inputs ``[I, B]``: the gradient to the network's input. Of both, none where nobody wants it.
     """
 
     widths: Any
@@ -219,8 +219,9 @@ def backward(params: Any, net: Net) -> None:
         column -= size * width
         row -= size
         x = net.inputs[row : row + size]
-        into = net.gradient[column : column + size * width].reshape(size, width)
-        np.dot(x, above[:width].T, into)
+        if len(net.gradient):
+            into = net.gradient[column : column + size * width].reshape(size, width)
+            np.dot(x, above[:width].T, into)
         weight = params[column : column + (size - 1) * width].reshape(size - 1, width)
         if layer == 0:
             if len(net.to_inputs):

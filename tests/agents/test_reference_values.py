@@ -122,7 +122,7 @@ def make_td3(name, learning_starts=0, **options):
         (agent.critic_target, agent.critic.size),
     ):
         block.data[:, :size] += 0.3 * torch.randn(3, size, generator=g)
-    agent._smooth = Given(torch.randn(3, 3, 8, 2, generator=g))
+    agent.smoothing = Given(torch.randn(3, 3, 8, 2, generator=g))
     return agent
 
 
@@ -158,7 +158,7 @@ def check_td3(agent, act, clip, penalty=lambda actor, obs: 0.0):
         for step, batch in enumerate(batches):
             b = of_member(batch, n, size)
             with torch.no_grad():
-                noise = (0.4 * agent._smooth.at(step)[n, :size]).clamp(-0.5, 0.5)
+                noise = (0.4 * agent.smoothing.at(step)[n, :size]).clamp(-0.5, 0.5)
                 following = clip(act(actor_target, b.next_obs, n, step, "target") + noise)
                 both = [
                     critic_q(target, b.next_obs, following)
@@ -200,7 +200,7 @@ def test_three_updates_of_td3():
         return perceptron(params, (OBS, HIDDEN, 2), obs, F.relu).tanh()
 
     agent = make_td3("TD3")
-    assert (0.4 * agent._smooth.values).abs().max() > 0.5
+    assert (0.4 * agent.smoothing.values).abs().max() > 0.5
     check_td3(agent, act, lambda action: action.clamp(-1, 1))
 
 

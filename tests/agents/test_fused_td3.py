@@ -1,0 +1,72 @@
+"""Compiled updates of TD3 against those in torch."""
+
+import pytest
+import torch
+from helpers.members import agent_of, off_policy
+
+pytest.importorskip("numba")
+
+from lightning_rl.agents.base import Transition
+from lightning_rl.agents.variation import Variation
+
+SEEDS = [3, 4, 5]
+VARIED = Variation((0.02, 0.01, 0.005), (13, 5, 8), (8, 4, 8), (1,) * 3)
+CASES = {
+    "two layers": {"hidden": [9, 7], "saturation_penalty": 0.5},
+    "tanh": {"activation": "tanh", "target_clip": 0.05},
+    "no hidden layer": {"hidden": [], "policy_delay": 1},
+    "varied": {"hidden": [8], "variation": VARIED, "activation": "leakyrelu"},
+}
+
+
+def td3_of(kernels, actions=2, **settings):
+    own = off_policy(0.9, 0.01, 13, 300, 0.1, (16,), policy_delay=2, learning_starts=1)
+    own |= {"action_std": 0.2, "target_std": 0.2, "target_clip": 0.5, "kernels": kernels}
+    return agent_of("TD3", 3, actions, SEEDS, continuous=True, **{**own, **settings})
+
+
+def agent_with_memory(case, kernels, scale=1.0):
+    """Members with moments, which remember 50 transitions with observations of this size."""
+    agent = td3_of(kernels, **CASES[case])
+    draw = torch.Generator().manual_seed(0)
+    for _ in range(50):
+        obs, next_obs = torch.randn(2, 3, 3, generator=draw) * scale
+        action = torch.rand(3, 2, generator=draw) * 2 - 1
+        reward, share = torch.randn(2, 3, generator=draw)
+        agent.replay.store(Transition(obs, action, reward, 0.9 * (share > -1), next_obs))
+    for adam in agent.optimizers():
+        adam.moments["step"] += torch.tensor([3, 0, 70])
+        adam.moments["exp_avg"].normal_(generator=draw)
+        adam.moments["exp_avg_sq"].uniform_(0.1, 1, generator=draw)
+    for target in (agent.actor_target, agent.critic_target):
+        target.data.normal_(generator=draw)
+    return agent
+
+
+@pytest.mark.parametrize("step", [2, 3])
+@pytest.mark.parametrize("scale", [1.0, 1e3])
+@pytest.mark.parametrize("case", CASES)
+def test_an_update_is_that_of_torch(case, scale, step):
+    """Members have taken unequal numbers of steps, one does not learn; the actor waits its turn."""
+    rows = []
+    for kernels in ("torch", "numba"):
+        agent = agent_with_memory(case, kernels, scale)
+        assert agent.compiles == (kernels == "numba")
+        agent.learn_from_replay(agent._draw.at(0), torch.tensor([True, False, True]), step)
+        rows.append(agent.rows())
+    for name, expected in rows[0].items():
+        size = float(expected.double().abs().max())
+        torch.testing.assert_close(rows[1][name], expected, rtol=5e-6, atol=1e-6 * size)
+
+
+def test_a_diverged_member_stays_so_and_alone():
+    agent = agent_with_memory("tanh", "numba")
+    agent.critic_params.data[1] = torch.nan
+    for step in range(3):
+        agent.learn_from_replay(agent._draw.at(step), None, step)
+    assert agent.actor_params.isfinite().all(1).tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize("settings", [{"activation": "prelu"}, {"curiosity": "icm"}])
+def test_what_has_no_compiled_form_is_learned_by_torch(settings):
+    assert not td3_of("numba", **settings).compiles
