@@ -168,7 +168,7 @@ PPO = Case(
 CASES = {case.name: case for case in (DDQN, TD3, PPO)}
 
 _GYM = "environment of Gymnasium"
-_GYMNAX = "environment of gymnax, compiled with the loop"
+_GYMNAX = "environment of gymnax, compiled with the loop; a time limit counts as an end"
 _REPLAY = "to draw a batch, sorts as many random numbers as its replay memory has places"
 DIFFERS = {
     ("Stable-Baselines3", "DDQN"): f"{_GYM}; not double; clips gradients",
@@ -181,7 +181,7 @@ DIFFERS = {
     ("rejax", "PPO"): f"{_GYMNAX}; clips the change of values, too",
     ("rejax", "TD3"): f"{_GYMNAX}; {_REPLAY}",
 }
-"""What moves the number and is not equal, by library and agent."""
+"""What is not equal and moves the numbers, by library and agent."""
 
 
 @functools.cache

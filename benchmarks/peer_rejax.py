@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import gymnax
@@ -82,6 +83,11 @@ def _off_policy(cfg: Any) -> dict[str, Any]:
     }
 
 
+def most_likely(actor: Any, params: Any, obs: Any, key: Any) -> Any:
+    """The action that a policy takes without exploration."""
+    return actor.apply(params, obs[None], method="_action_dist").mode()[0]
+
+
 MAKE = {"DDQN": ("dqn", dqn), "TD3": ("td3", td3), "PPO": ("ppo", ppo)}
 
 
@@ -112,6 +118,8 @@ class Stack:
 
         def test(state: Any, key: Any) -> Any:
             act = algorithm.make_act(state)
+            if case.name == "PPO":  # whose actions are sampled there
+                act = functools.partial(most_likely, algorithm.actor, state.actor_ts.params)
             return evaluate(act, key, env, params, EPISODES, horizon)[1].mean()
 
         self.keys = jax.random.split(jax.random.PRNGKey(0), seeds)

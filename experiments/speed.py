@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from experiments.reproduce.reading import matching_rows
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.lines import say
 from lightning_rl.lab.tables import markdown
 
@@ -28,7 +29,14 @@ SEEDS = 5
 def show(given: argparse.Namespace) -> None:
     """Prints the table that is asked for."""
     tables = {"agents": agents, "peers": peers, "records": records}
-    say(*markdown(tables[given.table](matching_rows(given.csv, {}))).split("\n"))
+    try:
+        table = tables[given.table](matching_rows(given.csv, {}))
+    except (KeyError, ValueError) as error:
+        raise UserError(
+            f"'{given.csv}' is no table of speeds ({error}); give results/peers.csv, for records "
+            "results/speedrun.csv"
+        ) from error
+    say(*markdown(table).split("\n"))
 
 
 def agents(rows: Sequence[Row]) -> list[Sequence[str]]:

@@ -1,6 +1,11 @@
 """``lightning-rl speed``: who is behind whom, and which races count."""
 
-from experiments.speed import agents, peers, records
+from argparse import Namespace
+
+import pytest
+
+from experiments.speed import agents, peers, records, show
+from lightning_rl.core.errors import UserError
 
 
 def measured(library, ms, learned="1", **more):
@@ -62,3 +67,10 @@ def test_the_fastest_race_is_the_record_and_a_seed_that_does_not_hold_the_return
         ("–", "4 of 5", "RCP-A", "2026-01-02"),
         ("–", "4 of 5", "RCP-A", "2026-01-06"),
     ]
+
+
+@pytest.mark.parametrize("text", ["a,b\n1,2\n", "agent,gamename,seeds,library,ms\nA,b,1,ours,x\n"])
+def test_another_table_is_refused(text, tmp_path):
+    (tmp_path / "other.csv").write_text(text)
+    with pytest.raises(UserError, match=r"other\.csv' is no table of speeds"):
+        show(Namespace(table="agents", csv=tmp_path / "other.csv"))
