@@ -12,11 +12,13 @@ from torch import Tensor
 
 from lightning_rl.agents.fused_members import active_members, learners_of, shape_of_members
 from lightning_rl.core.compiled import compiled, one_thread
+from lightning_rl.core.types import FloatArray
 from lightning_rl.nets.fused import (
     F,
     Learners,
     Net,
     backward,
+    copy_rows,
     forward,
     member_descends,
     net_of,
@@ -28,104 +30,108 @@ if TYPE_CHECKING:
     from lightning_rl.nets.values import MemberNet
 
 
-class QNet(NamedTuple):
-    """Action values of a batch of ``B``: a network, or a dueling one of three.
-
-    ends: where in the parameters ``[D]`` the features end, and the value head. out, grad
-    ``[A, B]``: the values and the gradient to them. gradient ``[D]``: to the parameters.
+def nets_of(net: MemberNet, batch: int, number: int = 0) -> tuple[Net, ...]:
+    """What gives action values of batches of this size: a network, or a dueling one of three:
+    features, then the heads. The last of them holds the values. See ``net_of``.
     """
-
-    dueling: bool
-    features: Net
-    value: Net
-    advantage: Net
-    ends: tuple[int, int]
-    out: Any
-    grad: Any
-    gradient: Any
-
-
-def q_net_of(net: MemberNet, batch: int, number: int = 0) -> QNet:
-    """The values for batches of this size; see ``net_of``."""
     if not isinstance(net, DuelingNet):
-        plain = net_of(shape_of_members(net), batch, number)
-        ends = (net.size, net.size)
-        return QNet(False, plain, plain, plain, ends, plain.out, plain.grad, plain.gradient)
-    shapes = [shape_of_members(part) for part in net.parts]
-    features = net_of(shapes[0], batch, number)
-    value = net_of(shapes[1], batch, number, to_inputs=True)
-    advantage = net_of(shapes[2], batch, number, to_inputs=True)
-    ends = (shapes[0].size, shapes[0].size + shapes[1].size)
-    out, grad = np.zeros_like(advantage.out), np.zeros_like(advantage.grad)
-    return QNet(True, features, value, advantage, ends, out, grad, np.zeros(net.size, np.float32))
+        return (net_of(shape_of_members(net), batch, number),)
+    features, *heads = map(shape_of_members, net.parts)
+    nets = [net_of(features, batch, number)]
+    nets += [net_of(head, batch, number, to_inputs=True) for head in heads]
+    return tuple(nets)
+
+
+def shared_gradient(nets: tuple[Net, ...]) -> tuple[tuple[Net, ...], FloatArray]:
+    """The networks with gradients that are parts of one ``[D]``, and that one."""
+    ends = np.cumsum([len(net.gradient) for net in nets])
+    whole = np.zeros(ends[-1], F)
+    parts = np.split(whole, ends[:-1])
+    both = zip(nets, parts, strict=True)
+    return tuple(net._replace(gradient=part) for net, part in both), whole
 
 
 @compiled
-def values(params: Any, q: QNet) -> None:
-    """Computes ``q.out`` from the first rows of ``q.features.inputs``."""
-    if not q.dueling:
-        forward(params, q.features)
+def values(params: Any, nets: Any) -> None:
+    """Computes ``nets[-1].out`` from the first rows of ``nets[0].inputs``."""
+    first = len(nets[0].gradient)
+    forward(params[:first], nets[0])
+    if len(nets) == 1:
         return
-    first, second = q.ends
-    size = len(q.features.out)
-    forward(params[:first], q.features)
-    q.value.inputs[:size] = q.features.out
-    q.advantage.inputs[:size] = q.features.out
-    forward(params[first:second], q.value)
-    forward(params[second:], q.advantage)
-    actions, batch = q.out.shape
-    for k in range(batch):
-        rest = F(0)
-        for a in range(actions):
-            rest += q.advantage.out[a, k]
-        rest = q.value.out[0, k] - rest / F(actions)
-        for a in range(actions):
-            q.out[a, k] = rest + q.advantage.out[a, k]
+    _, value, advantage = nets
+    second = first + len(value.gradient)
+    copy_rows(nets[0].out, value.inputs)
+    copy_rows(nets[0].out, advantage.inputs)
+    forward(params[first:second], value)
+    forward(params[second:], advantage)
+    _subtract_mean(advantage.out)
+    _add(value.out[0], advantage.out)
 
 
 @compiled
-def slopes(params: Any, q: QNet) -> None:
-    """Computes ``q.gradient`` from ``q.grad``, after ``values``."""
-    if not q.dueling:
-        backward(params, q.features)
+def gradients(params: Any, nets: Any) -> None:
+    """Computes the gradients of the networks from ``nets[-1].grad``, after ``values``."""
+    first = len(nets[0].gradient)
+    if len(nets) == 1:
+        backward(params, nets[0])
         return
-    actions, batch = q.out.shape
-    for k in range(batch):
+    features, value, advantage = nets
+    second = first + len(value.gradient)
+    _sum(advantage.grad, value.grad[0])
+    _subtract_mean(advantage.grad)
+    backward(params[first:second], value)
+    backward(params[second:], advantage)
+    copy_rows(value.to_inputs, features.grad)
+    for i in range(len(features.grad)):
+        _add(advantage.to_inputs[i], features.grad[i : i + 1])
+    backward(params[:first], features)
+
+
+@compiled
+def _sum(rows: Any, into: Any) -> None:
+    """The sum ``[B]`` of ``[A, B]``."""
+    for k in range(len(into)):
+        into[k] = 0
+        for a in range(len(rows)):
+            into[k] += rows[a, k]
+
+
+@compiled
+def _add(row: Any, into: Any) -> None:
+    """Adds ``[B]`` to each row of ``[A, B]``."""
+    for a in range(len(into)):
+        for k in range(len(row)):
+            into[a, k] += row[k]
+
+
+@compiled
+def _subtract_mean(x: Any) -> None:
+    """Subtracts from each column of ``[A, B]`` its mean."""
+    share = F(1) / F(len(x))
+    for k in range(x.shape[1]):
         total = F(0)
-        for a in range(actions):
-            total += q.grad[a, k]
-        q.value.grad[0, k] = total
-        for a in range(actions):
-            q.advantage.grad[a, k] = q.grad[a, k] - total / F(actions)
-    first, second = q.ends
-    backward(params[first:second], q.value)
-    backward(params[second:], q.advantage)
-    q.features.grad[:] = q.value.to_inputs + q.advantage.to_inputs
-    backward(params[:first], q.features)
-    q.gradient[:first] = q.features.gradient
-    q.gradient[first:second] = q.value.gradient
-    q.gradient[second:] = q.advantage.gradient
-
-
-class Replay(NamedTuple):
-    """Rows ``[.., 2 O + 3]`` of a ``MemberReplay``; those of member ``n`` begin at ``first[n]``."""
-
-    rows: Any
-    first: Any
+        for a in range(len(x)):
+            total += x[a, k]
+        for a in range(len(x)):
+            x[a, k] -= share * total
 
 
 class DoubleQ(NamedTuple):
     """What the members learn with.
 
-    now, then: the values of observations and of next ones. weight ``[N, B]``: of each transition.
-    drawn, best ``[B]``: the rows of a batch, and the best next actions.
+    rows ``[.., 2 O + 3]``: of a ``MemberReplay``; those of member ``n`` begin at ``first[n]``.
+    weight ``[N, B]``: of each transition. now, then: what gives the values of observations and of
+    next ones. gradient ``[D]``: of ``now``. drawn, best ``[B]``: the rows of a batch, and the best
+    next actions.
     """
 
     learners: Learners
-    replay: Replay
+    rows: Any
+    first: Any
     weight: Any
-    now: QNet
-    then: QNet
+    now: tuple[Net, ...]
+    then: tuple[Net, ...]
+    gradient: Any
     drawn: Any
     best: Any
 
@@ -133,12 +139,15 @@ class DoubleQ(NamedTuple):
 def double_q_of(agent: DDQN) -> DoubleQ:
     """The members as they are now."""
     batch = agent.weight.shape[1]
+    now, gradient = shared_gradient(nets_of(agent.net, batch))
     return DoubleQ(
         learners=learners_of(agent.adam, agent.target, agent.cfg.tau),
-        replay=Replay(agent.replay.data["rows"].numpy(), agent.replay.first.numpy()),
+        rows=agent.replay.data["rows"].numpy(),
+        first=agent.replay.first.numpy(),
         weight=agent.weight.numpy(),
-        now=q_net_of(agent.net, batch, 0),
-        then=q_net_of(agent.net, batch, 1),
+        now=now,
+        then=nets_of(agent.net, batch, 1),
+        gradient=gradient,
         drawn=np.zeros(batch, np.int64),
         best=np.zeros(batch, np.int64),
     )
@@ -154,44 +163,32 @@ def learn(agent: DDQN, noise: Tensor, active: Tensor | None) -> None:
 @compiled
 def double_q_updates(double_q: DoubleQ, length: int, noise: Any, active: Any) -> None:
     """An update of each active member; length: of the replay memory; noise ``[N, B]``."""
+    learners, now, then = double_q.learners, double_q.now, double_q.then
+    rows, drawn, best = double_q.rows, double_q.drawn, double_q.best
     for n in range(len(noise)):
-        if active[n]:
-            _draw(double_q, n, length, noise[n])
-            _double_q_slope(double_q, n)
-            slopes(double_q.learners.params[n], double_q.now)
-            member_descends(double_q.learners, n, double_q.now.gradient)
+        if not active[n]:
+            continue
+        for k in range(len(drawn)):
+            drawn[k] = double_q.first[n] + int(noise[n, k] * length)
+        _fill(now[0].inputs, then[0].inputs, rows, drawn)
+        values(learners.params[n], then)
+        _best_actions(then[-1].out, best)
+        values(learners.average[n], then)
+        values(learners.params[n], now)
+        _slopes(now[-1].out, then[-1].out, best, rows, drawn, double_q.weight[n], now[-1].grad)
+        gradients(learners.params[n], now)
+        member_descends(learners, n, double_q.gradient)
 
 
 @compiled
-def _draw(double_q: DoubleQ, n: int, length: int, noise: Any) -> None:
-    """Writes a batch into the networks' inputs."""
-    rows, drawn = double_q.replay.rows, double_q.drawn
-    now, then = double_q.now.features.inputs, double_q.then.features.inputs
+def _fill(obs: Any, next_obs: Any, rows: Any, drawn: Any) -> None:
+    """Writes the observations of the ``drawn`` rows into the networks' inputs."""
     size = (rows.shape[1] - 3) // 2
     for k in range(len(drawn)):
-        drawn[k] = double_q.replay.first[n] + int(noise[k] * length)
         row = rows[drawn[k]]
         for i in range(size):
-            now[i, k] = row[i]
-            then[i, k] = row[size + 3 + i]
-
-
-@compiled
-def _double_q_slope(double_q: DoubleQ, n: int) -> None:
-    """The gradient of the weighted squared error to the values; see ``double_q_target``."""
-    learners, now, then = double_q.learners, double_q.now, double_q.then
-    values(learners.params[n], then)
-    _best_actions(then.out, double_q.best)
-    values(learners.average[n], then)
-    values(learners.params[n], now)
-    rows, weight = double_q.replay.rows, double_q.weight[n]
-    size = (rows.shape[1] - 3) // 2
-    now.grad[:] = 0
-    for k in range(len(weight)):
-        row = rows[double_q.drawn[k]]
-        action, reward, discount = int(row[size]), row[size + 1], row[size + 2]
-        error = now.out[action, k] - (reward + discount * then.out[double_q.best[k], k])
-        now.grad[action, k] = F(2) * weight[k] * error
+            obs[i, k] = row[i]
+            next_obs[i, k] = row[size + 3 + i]
 
 
 @compiled
@@ -202,3 +199,16 @@ def _best_actions(q: Any, best: Any) -> None:
         for a in range(1, len(q)):
             if q[a, k] > q[best[k], k]:
                 best[k] = a
+
+
+@compiled
+def _slopes(q: Any, next_q: Any, best: Any, rows: Any, drawn: Any, weight: Any, grad: Any) -> None:
+    """Writes the gradient of the weighted squared error to ``q``; see ``double_q_target``."""
+    size = (rows.shape[1] - 3) // 2
+    for k in range(len(weight)):
+        row = rows[drawn[k]]
+        action, reward, discount = int(row[size]), row[size + 1], row[size + 2]
+        for a in range(len(grad)):
+            grad[a, k] = 0
+        error = q[action, k] - (reward + discount * next_q[best[k], k])
+        grad[action, k] = F(2) * weight[k] * error

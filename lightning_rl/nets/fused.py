@@ -163,6 +163,14 @@ def fill(into: Any, rows: Any) -> None:
 
 
 @compiled
+def copy_rows(rows: Any, into: Any) -> None:
+    """Writes ``rows`` ``[H, B]`` into the first rows of ``[.., B]``."""
+    for i in range(len(rows)):
+        for k in range(rows.shape[1]):
+            into[i, k] = rows[i, k]
+
+
+@compiled
 def forward(params: Any, net: Net) -> None:
     """Computes ``net.out`` from the first rows of ``net.inputs``, and ``net.command``."""
     if net.num_gated:
@@ -182,8 +190,7 @@ def forward(params: Any, net: Net) -> None:
         np.dot(weight.T, x, z)
         _activate(z.reshape(-1), net.slopes[layer])
         if layer < net.num_gated:
-            net.ungated[gate : gate + width] = z
-            z *= net.gates[gate : gate + width]
+            _apply_gates(z, net.ungated[gate:], net.gates[gate:])
             gate += width
 
 
@@ -195,6 +202,15 @@ def _open_gates(params: Any, net: Net) -> None:
     half, gates = F(0.5) * net.gate_scale, net.gates.reshape(-1)
     for k in range(len(gates)):
         gates[k] = half + half * tanh(F(0.5) * gates[k])  # a sigmoid
+
+
+@compiled
+def _apply_gates(z: Any, ungated: Any, gates: Any) -> None:
+    for i in range(len(z)):
+        row, before, gate = z[i], ungated[i], gates[i]
+        for k in range(len(row)):
+            before[k] = row[k]
+            row[k] *= gate[k]
 
 
 @compiled
@@ -211,7 +227,7 @@ def _activate(z: Any, slope: Any) -> None:
 def backward(params: Any, net: Net) -> None:
     """Computes ``net.gradient``, and ``net.to_inputs``, from ``net.grad``, after ``forward``."""
     above, below = net.first, net.second
-    above[: len(net.grad)] = net.grad
+    copy_rows(net.grad, above)
     column, row, gate = len(params), len(net.inputs), len(net.gates)
     column -= len(net.command) * gate
     for layer in range(len(net.widths) - 2, -1, -1):
