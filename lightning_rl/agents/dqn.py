@@ -15,13 +15,19 @@ import torch
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
-from lightning_rl.agents.base import EpsilonGreedyConfig, Transition, member_hyperparameters
+from lightning_rl.agents.base import (
+    EpsilonGreedyConfig,
+    Progress,
+    Transition,
+    member_hyperparameters,
+)
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.replay import OffPolicyAgent, OffPolicyConfig, anything_follows, track
 from lightning_rl.agents.stack import frozen
 from lightning_rl.agents.variation import Variation
 from lightning_rl.core.checks import has_numba
 from lightning_rl.core.schema import STRICT, Width
+from lightning_rl.envs.batch import EnvBatch
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.value_learning import (
     double_q_target,
@@ -76,15 +82,25 @@ class DDQN(OffPolicyAgent):
         self.params = nn.Parameter(self.net.init(self.generators("initialisation"), widths))
         self.target = frozen(self.params)
         self.adam = MemberAdam(self.params, learning_rate)
-        self._explore = self.noise("explore", (2,), "uniform")
+        self.explore_noise = self.noise("explore", (2,), "uniform")
         layers_of_one = 4 * max(self.batch_sizes) * max(1, sum(hidden))  # bytes
         self._members_per_block = max(1, _CACHE // layers_of_one)
 
     def act(self, obs: Tensor, episode: Tensor, step: int) -> Tensor:
-        cfg = self.cfg
-        epsilon = epsilon_after(episode, cfg.epsilon_init, cfg.epsilon_min, cfg.epsilon_decay)
         q = self.greedy_values(obs.unsqueeze(1)).squeeze(1)
-        return epsilon_greedy(q, epsilon, self._explore.at(step))
+        return epsilon_greedy(q, self.epsilon(episode), self.explore_noise.at(step))
+
+    def epsilon(self, episode: Tensor) -> Tensor:
+        """How often actions are random ``[N]``."""
+        cfg = self.cfg
+        return epsilon_after(episode, cfg.epsilon_init, cfg.epsilon_min, cfg.epsilon_decay)
+
+    def play(self, envs: EnvBatch, progress: Progress, most: float) -> tuple[int, Tensor] | None:
+        if type(self) is not DDQN or not self.compiles:
+            return None
+        from lightning_rl.agents import fused_loop
+
+        return fused_loop.play(self, envs, progress, most)
 
     def greedy(self, obs: Tensor) -> Tensor:
         return self.greedy_values(obs).argmax(-1)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from torch import Tensor
 
-from lightning_rl.agents.fused_members import active_members, learners_of, shape_of_members
+from lightning_rl.agents.fused_members import active_members, learners_of
 from lightning_rl.core.compiled import compiled, one_thread
 from lightning_rl.core.types import FloatArray
+from lightning_rl.nets.flat import shape_of_members
 from lightning_rl.nets.fused import (
     F,
     Learners,
@@ -170,10 +171,10 @@ def double_q_updates(double_q: DoubleQ, length: int, noise: Any, active: Any) ->
             continue
         for k in range(len(drawn)):
             drawn[k] = double_q.first[n] + int(noise[n, k] * length)
-        _fill(now[0].inputs, then[0].inputs, rows, drawn)
-        values(learners.params[n], then)
-        _best_actions(then[-1].out, best)
-        values(learners.average[n], then)
+        if _fill(now[0].inputs, then[0].inputs, rows, drawn):
+            values(learners.params[n], then)
+            _best_actions(then[-1].out, best)
+            values(learners.average[n], then)
         values(learners.params[n], now)
         _slopes(now[-1].out, then[-1].out, best, rows, drawn, double_q.weight[n], now[-1].grad)
         gradients(learners.params[n], now)
@@ -181,14 +182,19 @@ def double_q_updates(double_q: DoubleQ, length: int, noise: Any, active: Any) ->
 
 
 @compiled
-def _fill(obs: Any, next_obs: Any, rows: Any, drawn: Any) -> None:
-    """Writes the observations of the ``drawn`` rows into the networks' inputs."""
-    size = (rows.shape[1] - 3) // 2
+def _fill(obs: Any, next_obs: Any, rows: Any, drawn: Any) -> bool:
+    """Writes the observations of the ``drawn`` rows into the networks' inputs.
+
+    Whether anything follows them, see ``anything_follows``.
+    """
+    size, follows = (rows.shape[1] - 3) // 2, False
     for k in range(len(drawn)):
         row = rows[drawn[k]]
         for i in range(size):
             obs[i, k] = row[i]
             next_obs[i, k] = row[size + 3 + i]
+        follows |= row[size + 2] != 0
+    return follows
 
 
 @compiled
@@ -210,5 +216,7 @@ def _slopes(q: Any, next_q: Any, best: Any, rows: Any, drawn: Any, weight: Any, 
         action, reward, discount = int(row[size]), row[size + 1], row[size + 2]
         for a in range(len(grad)):
             grad[a, k] = 0
-        error = q[action, k] - (reward + discount * next_q[best[k], k])
+        error = q[action, k] - reward
+        if discount != 0:
+            error -= discount * next_q[best[k], k]
         grad[action, k] = F(2) * weight[k] * error

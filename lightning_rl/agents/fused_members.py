@@ -9,16 +9,7 @@ from torch import Tensor
 
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.core.types import Array
-from lightning_rl.nets.fused import TANH, Learners, Shape
-from lightning_rl.nets.members import LEAK, MemberMLP
-
-_SLOPES = {"tanh": TANH, "relu": 0.0, "leakyrelu": LEAK}
-
-
-def shape_of_members(net: MemberMLP) -> Shape:
-    """What the network computes, which must be ``compilable``."""
-    slopes = (_SLOPES[net.activation],) * len(net.hidden)
-    return Shape((net.in_size, *net.hidden, net.out_size), slopes)
+from lightning_rl.nets.fused import Learners
 
 
 def learners_of(adam: MemberAdam, target: Tensor | None = None, tau: float = 0.0) -> Learners:

@@ -11,10 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lightning_rl.agents.fused_members import active_members, learners_of, shape_of_members
+from lightning_rl.agents.fused_members import active_members, learners_of
 from lightning_rl.core.compiled import compiled, inlined, one_thread
 from lightning_rl.envs.fused_classic import step
 from lightning_rl.envs.twins import TWINS
+from lightning_rl.nets.flat import shape_of_members
 from lightning_rl.nets.fused import (
     F,
     Learners,

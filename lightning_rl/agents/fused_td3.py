@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from torch import Tensor
 
-from lightning_rl.agents.fused_members import active_members, learners_of, shape_of_members
+from lightning_rl.agents.fused_members import active_members, learners_of
 from lightning_rl.agents.td3 import SATURATED
 from lightning_rl.core.compiled import compiled, inlined, one_thread
+from lightning_rl.nets.flat import shape_of_members
 from lightning_rl.nets.fused import (
     F,
     Learners,

@@ -125,7 +125,9 @@ class OffPolicyAgent(Agent):
         self.batch_sizes = list(variation.batch_sizes) if variation else [cfg.batch_size] * count
         self.register_buffer("weight", batch_weights(self.batch_sizes), persistent=False)
         self.replay = MemberReplay(count, cfg.replay_size, spec.obs_size, action_size)
-        self._draw = self.noise("replay", (max(self.batch_sizes),), "uniform64", self.batch_sizes)
+        self.replay_noise = self.noise(
+            "replay", (max(self.batch_sizes),), "uniform64", self.batch_sizes
+        )
         self.curiosity: ICM | None = None
         if cfg.curiosity == "icm":
             self.curiosity = ICM(cfg, spec, vectors, self.generators("curiosity"))
@@ -133,7 +135,7 @@ class OffPolicyAgent(Agent):
     def learn(self, transition: Transition, over: Tensor, step: int, active: Tensor | None) -> None:
         self.replay.store(transition)
         if active is None or active.any():
-            self.learn_from_replay(self._draw.at(step), active, step)
+            self.learn_from_replay(self.replay_noise.at(step), active, step)
 
     def learn_from_replay(self, noise: Tensor, active: Tensor | None, step: int) -> None:
         """One step on the batch that ``noise`` ``[N, B]`` draws."""

@@ -24,6 +24,8 @@ class MemberRing:
     """A ring of ``capacity`` rows for each of ``N`` members, allocated once.
 
     Members step together, hence one write position for all. Only what has been written is touched.
+
+    written: how many rows of each member ever were.
     """
 
     def __init__(self, num_members: int, capacity: int, columns: Mapping[str, Column]):
@@ -33,21 +35,24 @@ class MemberRing:
             for name, column in columns.items()
         }
         self.first = torch.arange(num_members) * capacity  # of each member that is left
-        self._written = 0
+        self.written = 0
         self.count = torch.zeros((), dtype=torch.float64)  # the length, where the rows are
 
     def __len__(self) -> int:
         """Rows to draw from, the same for every member."""
-        return min(self._written, self.capacity)
+        return min(self.written, self.capacity)
 
     def add(self, row: Mapping[str, Tensor]) -> None:
         """Writes one row ``[N, size]`` of each column for every member; the oldest gives way."""
-        place = self.first + self._written % self.capacity
+        place = self.first + self.written % self.capacity
         for name, data in self.data.items():
             data[place] = row[name].to(data.dtype)
-        self._written += 1
-        if self._written <= self.capacity:
-            self.count.fill_(self._written)
+        self.wrote(1)
+
+    def wrote(self, rows: int) -> None:
+        """So many rows of every member are there now, each at its place."""
+        self.written += rows
+        self.count.fill_(len(self))
 
     def sample(self, noise: Tensor) -> dict[str, Tensor]:
         """Rows ``[N, B, size]`` drawn with replacement.
@@ -81,11 +86,11 @@ class MemberRing:
         """
         rows = self._written_rows()
         written = {name: data[rows] for name, data in self.data.items()}
-        return {**written, "written": torch.full((len(self.first),), self._written)}
+        return {**written, "written": torch.full((len(self.first),), self.written)}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Goes on from a snapshot of as many members."""
-        self._written = int(state["written"][0])
+        self.written = int(state["written"][0])
         self.count.fill_(len(self))
         rows = self._written_rows()
         for name, data in self.data.items():

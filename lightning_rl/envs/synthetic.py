@@ -20,7 +20,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lightning_rl.envs.func_env import FuncEnv, State, Step, standard_normal
-from lightning_rl.nets.members import ActivationName, MemberMLP
+from lightning_rl.nets.members import PRELU_SLOPE, ActivationName, Layers, MemberMLP
+
+_STEP = ("state", "reward", "done")
+"""The heads that give a step."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,17 @@ class SyntheticNet:
         return {
             name: MemberMLP(i, self.hidden, o, self.activation) for name, (i, o) in shapes.items()
         }
+
+    @property
+    def joined(self) -> MemberMLP:
+        """State, reward and done as one network, whose layers hold those of the three.
+
+        Slopes of PReLU are no parameters of it.
+        """
+        size = self.action_size + self.obs_size
+        hidden = tuple(len(_STEP) * width for width in self.hidden)
+        activation = "leakyrelu" if self.activation == "prelu" else self.activation
+        return MemberMLP(size, hidden, self.obs_size + 2, activation)
 
     @property
     def size(self) -> int:
@@ -158,6 +172,35 @@ class SyntheticEnv(FuncEnv):
         if self.done == "classifier":
             done = done.sigmoid()
         return Step(after, self.observe(after), reward, done > 0.5, 1 - done)
+
+    @property
+    def fresh_slopes(self) -> bool:
+        """Whether all slopes of PReLU are what they are at first: they do not evolve."""
+        layers = [layer for name in _STEP for layer in self._layers(name)]
+        return all(
+            layer.slope is None or bool((layer.slope == PRELU_SLOPE).all()) for layer in layers
+        )
+
+    def _layers(self, name: str) -> Layers:
+        return self.net.heads[name].layers(self.blocks[name])
+
+    @cached_property
+    def joined(self) -> Tensor:
+        """The parameters of ``net.joined``."""
+        net = self.net.joined
+        params = torch.zeros(len(self.params), net.size)
+        heads = [self._layers(name) for name in _STEP]
+        for number, whole in enumerate(net.layers(params)):
+            row = column = 0
+            for head in heads:
+                weight, bias = head[number].weight, head[number].bias
+                rows, columns = weight.shape[1:]
+                whole.weight[:, row : row + rows, column : column + columns] = weight
+                whole.bias[:, :, column : column + columns] = bias
+                column += columns
+                if number > 0:  # all heads have the same input
+                    row += rows
+        return params
 
     def keep(self, rows: Tensor) -> SyntheticEnv:
         return self.with_params(self.params[rows], self.real)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from lightning_rl.envs.batch import EnvBatch, FuncBatch
 from lightning_rl.envs.cartpole import CartPole
-from lightning_rl.envs.classic import Pendulum
+from lightning_rl.envs.classic import Acrobot, Pendulum
 from lightning_rl.envs.func_env import FuncEnv
 
-TWINS: tuple[type[FuncEnv], ...] = (CartPole, Pendulum)
+TWINS: tuple[type[FuncEnv], ...] = (CartPole, Acrobot, Pendulum)
 
 
 def has_twin(envs: EnvBatch) -> bool:

@@ -13,6 +13,7 @@ from torch import Tensor
 from lightning_rl.core.types import FloatArray
 from lightning_rl.nets.fused import TANH, Learner, Shape
 from lightning_rl.nets.layers import LayeredNet, MovingAverage
+from lightning_rl.nets.members import LEAK, MemberMLP
 
 Pair = tuple[Tensor, Tensor]
 """Weight ``[O, I]`` and bias ``[O]`` of a layer, or what an optimizer keeps of them."""
@@ -33,6 +34,18 @@ def shape_of(net: LayeredNet) -> Shape:
         command_size=command_size,
         gate_scale=net.gate_scale,
     )
+
+
+_SLOPES = {"tanh": TANH, "relu": 0.0, "leakyrelu": LEAK}
+
+
+def shape_of_members(net: MemberMLP) -> Shape:
+    """What a network of members computes, which must be ``compilable``.
+
+    A row of its block ``[N, D]`` is flat as it is.
+    """
+    slopes = (_SLOPES[net.activation],) * len(net.hidden)
+    return Shape((net.in_size, *net.hidden, net.out_size), slopes)
 
 
 @torch.no_grad()

@@ -31,7 +31,7 @@ _NARROW = 16  # rows or columns below which the library multiplies faster the ot
 # numbers above which a matrix is written straight into a block, for which the library goes member
 # by member
 _LARGE = 4096
-_PRELU_SLOPE = 0.25
+PRELU_SLOPE = 0.25
 _NORM_EPS = 1e-5
 LEAK = 0.01
 _MOST_KEPT = 32
@@ -199,7 +199,7 @@ class MemberMLP(Architecture):
                 pieces.append(_Piece(i, "gain", (1, out), offset=1.0))
                 pieces.append(_Piece(i, "shift", (1, out)))
             if hidden and self.activation == "prelu":
-                pieces.append(_Piece(i, "slope", (1, 1), offset=_PRELU_SLOPE))
+                pieces.append(_Piece(i, "slope", (1, 1), offset=PRELU_SLOPE))
         return tuple(pieces)
 
     @cached_property

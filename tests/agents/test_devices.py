@@ -17,6 +17,7 @@ from helpers.proxies import synthetic_proxy
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from lightning_rl.agents import dqn
 from lightning_rl.agents.cloning import CloneConfig, Clones
 from lightning_rl.agents.model_based import ModelBasedDQN
 from lightning_rl.agents.registry import AGENTS as KINDS_OF_AGENTS
@@ -443,7 +444,11 @@ def test_a_step_of_the_model_based_agents_waits_once(kind, monkeypatch):
     [("ddqn", 2), ("dueling", 2), ("td3", 2), ("td3-discrete-fixed", 2), ("ppo", 1)],
 )
 def test_a_step_of_the_stacked_agents_waits_once_or_twice(name, times, monkeypatch):
-    """To know whether an episode ended, and off policy whether anything follows the batch."""
+    """To know whether an episode ended, and off policy whether anything follows the batch.
+
+    By torch, as on a GPU.
+    """
+    monkeypatch.setattr(dqn, "has_numba", lambda: False)
     _, training = train(name, [0, 1], learning_starts=0)
     training.run(15)
     assert waits(training, monkeypatch) == times

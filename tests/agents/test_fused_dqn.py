@@ -48,7 +48,7 @@ def test_an_update_is_that_of_torch(case, scale, discount):
     for kernels in ("torch", "numba"):
         agent = agent_with_memory(case, kernels, scale, discount)
         assert agent.compiles == (kernels == "numba")
-        agent.learn_from_replay(agent._draw.at(0), torch.tensor([True, False, True]), 0)
+        agent.learn_from_replay(agent.replay_noise.at(0), torch.tensor([True, False, True]), 0)
         rows.append(agent.rows())
     assert rows[1]["optimizers.0.step"].tolist() == [4, 0, 71]
     for name, expected in rows[0].items():
@@ -77,7 +77,7 @@ def test_a_diverged_member_stays_so_and_alone():
     agent = agent_with_memory("plain", "numba")
     agent.params.data[1] = torch.nan
     for step in range(3):
-        agent.learn_from_replay(agent._draw.at(step), None, step)
+        agent.learn_from_replay(agent.replay_noise.at(step), None, step)
     assert agent.params.isfinite().all(1).tolist() == [True, False, True]
 
 

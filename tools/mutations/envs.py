@@ -12,6 +12,8 @@ MUTATIONS = [
     ),
     *area(
         "envs/fused_classic.py", "envs/test_fused_classic.py",
+        ("sixth * (u1 + 2 * u2 + 2 * u3 + u4)", "sixth * (u1 + 2 * u2 + u3 + u4)"),
+        ("a = _wrapped(a + sixth", "a = (a + sixth"),
         ("_POLE * spin * spin * sin", "_POLE * spin * sin"),
         ("abs(state[0]) > _MAX_POSITION or ", ""),
         ("F(0.1) * spin * spin", "F(0.1) * spin"),
@@ -126,6 +128,17 @@ MUTATIONS = [
         "envs/cartpole.py", "envs/test_classic.py",
         ("push - pole * turn * cos / mass", "push + pole * turn * cos / mass"),
         ("12 * math.pi / 180\n\n    def reset", "24 * math.pi / 180\n\n    def reset"),
+    ),
+    *area(
+        "envs/fused_worlds.py", "envs/test_fused_worlds.py",
+        ("F(1) - done, done > F(0.5)", "F(1) - done, done > F(0.6)"),
+        ("F(1) / (F(1) + np.exp(-done))", "done"),
+        ("if not env.net.joined.compilable or not env.fresh_slopes:", "if not env.net.joined.compilable:"),
+        ("(PRELU_SLOPE,) * len", "(0.0,) * len"),
+    ),
+    *area(
+        "envs/synthetic.py", "envs/test_fused_worlds.py",
+        ("row += rows", "pass"),
     ),
     *area(
         "envs/classic.py", "envs/test_classic.py",

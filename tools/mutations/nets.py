@@ -47,7 +47,7 @@ MUTATIONS = [
         ("gates[k] * (F(1) - gates[k] * inverse)", "gates[k] * (F(1) - gates[k])"),
         ("active = net.ungated[rows].reshape(-1)", "pass"),
         ("        grad[k] *= gates[k]\n", ""),
-        ("z *= net.gates[gate : gate + width]", "pass"),
+        ("row[k] *= gate[k]", "pass"),
         ("if layer <= net.num_gated", "if layer < net.num_gated"),
         ("grad[k] *= F(1) - active[k] * active[k]", "grad[k] *= F(1) - active[k]"),
         ("if x > _TANH_IS_ONE:", "if False:"),
