@@ -38,9 +38,9 @@ with the hyper-parameters of configs/agents.yaml, replay memories as long as the
 environment a seed. Seeds are a stack of ours, and one vmap of rejax; sbx and Stable-Baselines3
 train one. The first turn, which compiles, does not count. Ours over it: of turns one after the
 other. Return: the mean of the last three evaluations, ten episodes a seed, of the agents that were
-timed. Limit: the matrix products of the updates and DDQN's tanh, or the bytes of batches, weights,
-gradients and moments, whichever takes longer at the rates of large tensors. Measured by
-`make peers`.
+timed; a seed learns that comes two thirds of the way from chance to the best. Limit: the matrix
+products of the updates and DDQN's tanh, or the bytes of batches, weights, gradients and moments,
+whichever takes longer at the rates of large tensors. Measured by `make peers`.
 
 <!-- made by: lightning-rl speed agents results/peers.csv -->
 

@@ -48,8 +48,8 @@ class Case:
 
     seeds: how many are trained at once, one number for each comparison. steps: decisions of each
     seed in a turn. turns: how many are measured. learned: the mean return from which on a seed
-    counts as having learned. settings: of its config, for all libraries. tiny: more of them for
-    ``quick``.
+    counts as having learned, two thirds of the way from chance to the best. settings: of its
+    config, for all libraries. tiny: more of them for ``quick``.
     """
 
     name: str
@@ -141,7 +141,7 @@ DDQN = Case(
     seeds=(1, 8, 48),
     steps=2000,
     turns=10,
-    learned=150,
+    learned=140,
     needs=ddqn_needs,
     settings={"replay_size": 22_000},
 )
@@ -151,7 +151,7 @@ TD3 = Case(
     seeds=(1, 8),
     steps=1000,
     turns=10,
-    learned=-300,
+    learned=-500,
     needs=td3_needs,
     settings={"replay_size": 11_000, "learning_starts": 1},
 )
@@ -161,7 +161,7 @@ PPO = Case(
     seeds=(1, 8),
     steps=5 * 2048,
     turns=10,
-    learned=400,
+    learned=340,
     needs=ppo_needs,
     tiny={"rollout_steps": 128},
 )
