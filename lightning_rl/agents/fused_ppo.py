@@ -12,9 +12,8 @@ import torch
 from torch import Tensor
 
 from lightning_rl.agents.fused_members import active_members, learners_of
+from lightning_rl.agents.fused_play import Play, begun, copy, finished, move
 from lightning_rl.core.compiled import compiled, inlined, one_thread
-from lightning_rl.envs.fused_classic import step
-from lightning_rl.envs.twins import TWINS
 from lightning_rl.nets.flat import shape_of_members
 from lightning_rl.nets.fused import (
     F,
@@ -40,7 +39,7 @@ from lightning_rl.nets.fused_losses import (
 if TYPE_CHECKING:
     from lightning_rl.agents.base import Progress
     from lightning_rl.agents.ppo import PPO
-    from lightning_rl.envs.batch import FuncBatch
+    from lightning_rl.envs.batch import EnvBatch
 
 
 class Recipe(NamedTuple):
@@ -116,13 +115,18 @@ def recipe_of(agent: PPO) -> Recipe:
     )
 
 
-def update(agent: PPO, active: Tensor | None, number: int) -> None:
-    """``PPO.update`` without curiosity."""
-    cfg = agent.cfg
+def rollout_of(agent: PPO) -> Steps:
+    """The roll-out of all members; discrete actions are a copy."""
     action = agent.action
     if not agent.continuous:
         action = action.unsqueeze(-1).float()
     steps = (agent.obs, action, agent.reward, agent.discount, agent.next_obs, agent.over)
+    return Steps(*(each.numpy() for each in steps))
+
+
+def update(agent: PPO, active: Tensor | None, number: int) -> None:
+    """``PPO.update`` without curiosity."""
+    cfg = agent.cfg
     first = number * cfg.epochs
     epochs = [torch.cat(agent.minibatches(first + i), dim=1) for i in range(cfg.epochs)]
     with one_thread():
@@ -130,7 +134,7 @@ def update(agent: PPO, active: Tensor | None, number: int) -> None:
             learners_of(agent.adam),
             active_members(active, agent.num_members),
             nets_of(agent, cfg.batch_size or cfg.rollout_steps),
-            Steps(*(each.numpy() for each in steps)),
+            rollout_of(agent),
             torch.stack(epochs, dim=1).numpy(),
             recipe_of(agent),
         )
@@ -299,94 +303,52 @@ def _slope(params: Any, nets: Nets, batch: Batch, recipe: Recipe) -> None:
     backward(params[first : first + len(critic.gradient)], critic)
 
 
-class Play(NamedTuple):
-    """The environments of ``N`` members, and the roll-out that they write from step ``place`` on.
-
-    kind: see ``fused_classic``. state ``[N, S]``, obs ``[N, O]``, length ``[N]``, total ``[N]``: of
-    the episodes under way. noise ``[K, N, A]``: for exploring. ended ``[N]``.
-    """
-
-    kind: int
-    horizon: int
-    state: Any
-    obs: Any
-    length: Any
-    total: Any
-    noise: Any
-    gamma: float
-    place: int
-    ended: Any
-
-
-def play(agent: PPO, envs: FuncBatch, progress: Progress, most: float) -> tuple[int, Tensor]:
+def play(agent: PPO, envs: EnvBatch, progress: Progress, most: float) -> tuple[int, Tensor] | None:
     """``Agent.play``: up to the end of the roll-out, or of a block of noise."""
+    play = begun(envs, progress)
+    if play is None:
+        return None
     place = progress.step % agent.cfg.rollout_steps
-    block, offset = divmod(progress.step, agent._explore.block)
-    noise = agent._explore.whole(block)[offset:]
+    block, offset = divmod(progress.step, agent.explore_noise.block)
+    noise = agent.explore_noise.whole(block)[offset:]
     steps = int(min(most, len(noise), agent.cfg.rollout_steps - place))
-    state, obs, length = envs.state.clone(), envs.obs.clone(), envs.length.clone()
-    over = torch.zeros(agent.num_members, dtype=torch.bool)
-    action = agent.action if agent.continuous else agent.action.unsqueeze(-1)
-    actions = np.empty((agent.num_members, steps, action.shape[-1]), F)
-    rollout = Steps(
-        agent.obs.numpy(),
-        actions,
-        agent.reward.numpy(),
-        agent.discount.numpy(),
-        agent.next_obs.numpy(),
-        agent.over.numpy(),
-    )
+    rollout = rollout_of(agent)
     with one_thread():
-        played = _play(
+        steps = _play(
             agent.params.data.numpy(),
             nets_of(agent, 1),
             rollout,
-            Play(
-                TWINS.index(type(envs.env)),
-                envs.horizon,
-                state.numpy(),
-                obs.numpy(),
-                length.numpy(),
-                progress.total.numpy(),
-                noise.numpy(),
-                progress.gamma,
-                place,
-                over.numpy(),
-            ),
-            steps,
+            place,
+            play,
+            noise[:steps].numpy(),
         )
-    action[:, place : place + played] = torch.from_numpy(actions[:, :played])
-    envs.advance(state, obs, length, played)
-    progress.length.copy_(length)
-    if place + played == agent.cfg.rollout_steps:
+    part = slice(place, place + steps)
+    if not agent.continuous:
+        agent.action[:, part] = torch.from_numpy(rollout.action[:, part, 0])
+    if place + steps == agent.cfg.rollout_steps:
         agent.learn_from_rollout(progress.active, progress.step // agent.cfg.rollout_steps)
-    return played, over
+    return finished(play, envs, progress, steps)
 
 
 @compiled
-def _play(params: Any, nets: Nets, rollout: Steps, play: Play, steps: int) -> int:
-    """Steps of all members, until an episode ends; how many."""
-    for t in range(steps):
-        going = True
+def _play(params: Any, nets: Nets, rollout: Steps, place: int, play: Play, noise: Any) -> int:
+    """Steps of all members, until an episode ends; how many.
+
+    place: in the roll-out. noise ``[K, N, A]``: for exploring.
+    """
+    for t in range(len(noise)):
         for n in range(len(params)):
-            place = play.place + t
-            rollout.obs[n, place] = play.obs[n]
-            action = rollout.action[n, t]
+            at, action = place + t, rollout.action[n, place + t]
+            copy(play.obs[n], rollout.obs[n, at])
             fill(nets.actor.inputs, play.obs[n : n + 1])
             _act(params[n], nets)
-            _sample(params[n], nets, play.noise[t, n], action)
-            reward, terminated = step(play.kind, play.state[n], action, play.obs[n])
-            play.length[n] += 1
-            play.total[n] += reward
-            play.ended[n] = terminated or play.length[n] >= play.horizon
-            going = going and not play.ended[n]
-            rollout.reward[n, place] = reward
-            rollout.discount[n, place] = F(0) if terminated else F(play.gamma)
-            rollout.next_obs[n, place] = play.obs[n]
-            rollout.over[n, place] = play.ended[n]
-        if not going:
+            _sample(params[n], nets, noise[t, n], action)
+            rollout.reward[n, at], rollout.discount[n, at] = move(play, n, action)
+            copy(play.obs[n], rollout.next_obs[n, at])
+            rollout.over[n, at] = play.ended[n]
+        if play.ended.any():
             return t + 1
-    return steps
+    return len(noise)
 
 
 @compiled

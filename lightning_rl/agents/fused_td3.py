@@ -10,6 +10,7 @@ import numpy as np
 from torch import Tensor
 
 from lightning_rl.agents.fused_members import active_members, learners_of
+from lightning_rl.agents.fused_play import Play, begun, copy, finished, move
 from lightning_rl.agents.td3 import SATURATED
 from lightning_rl.core.compiled import compiled, inlined, one_thread
 from lightning_rl.nets.flat import shape_of_members
@@ -18,6 +19,8 @@ from lightning_rl.nets.fused import (
     Learners,
     Net,
     backward,
+    copy_rows,
+    fill,
     follow,
     forward,
     member_descends,
@@ -26,7 +29,9 @@ from lightning_rl.nets.fused import (
 )
 
 if TYPE_CHECKING:
+    from lightning_rl.agents.base import Progress
     from lightning_rl.agents.td3 import TD3
+    from lightning_rl.envs.batch import EnvBatch
 
 _SATURATED = F(SATURATED)
 
@@ -124,10 +129,92 @@ def learn(agent: TD3, noise: Tensor, active: Tensor | None, step: int) -> None:
             settings_of(agent),
             len(agent.replay),
             noise.numpy(),
-            agent.smoothing.at(step).numpy(),
+            agent.smoothing_noise.at(step).numpy(),
             active_members(active, agent.num_members),
             step,
         )
+
+
+class Noises(NamedTuple):
+    """Of ``K`` steps: normal for exploring and uniform for first actions ``[K, N, A]``, for drawing
+    batches ``[K, N, B]``, for smoothing targets ``[K, N, B, A]``.
+    """
+
+    explore: Any
+    uniform: Any
+    draw: Any
+    smoothing: Any
+
+
+def play(agent: TD3, envs: EnvBatch, progress: Progress, most: float) -> tuple[int, Tensor] | None:
+    """``Agent.play``: up to the end of a block of noise."""
+    play = begun(envs, progress)
+    if play is None:
+        return None
+    streams = agent.explore_noise, agent.uniform_noise, agent.replay_noise, agent.smoothing_noise
+    block, offset = divmod(progress.step, agent.explore_noise.block)
+    end = int(min(agent.explore_noise.block, offset + most))
+    noises = Noises(*(stream.whole(block)[offset:end].numpy() for stream in streams))
+    with one_thread():
+        steps = _play(
+            twins_of(agent),
+            batch_of(agent),
+            settings_of(agent),
+            play,
+            net_of(shape_of_members(agent.actor), 1),
+            noises,
+            agent.replay.written,
+            agent.replay.capacity,
+            active_members(progress.active, agent.num_members),
+            (progress.episode < agent.cfg.learning_starts).numpy(),
+            agent.cfg.action_std,
+            progress.step,
+        )
+    agent.replay.wrote(steps)
+    return finished(play, envs, progress, steps)
+
+
+@compiled
+def _play(
+    twins: Twins,
+    batch: Batch,
+    settings: Settings,
+    play: Play,
+    actor: Net,
+    noises: Noises,
+    written: int,
+    capacity: int,
+    active: Any,
+    first: Any,
+    std: float,
+    step: int,
+) -> int:
+    """Steps of all members, until an episode ends; how many. first ``[N]``: whose actions are
+    random.
+    """
+    size = len(batch.next_obs)
+    for t in range(len(noises.explore)):
+        for n in range(len(active)):
+            row = batch.rows[batch.first[n] + (written + t) % capacity]
+            action, rest = row[size : size + len(actor.out)], row[size + len(actor.out) :]
+            copy(play.obs[n], row)
+            if first[n]:
+                for a in range(len(action)):
+                    action[a] = F(2) * noises.uniform[t, n, a] - F(1)
+            else:
+                fill(actor.inputs, play.obs[n : n + 1])
+                forward(twins.actors.params[n], actor)
+                for a in range(len(action)):
+                    free = tanh(actor.out[a, 0]) + F(std) * noises.explore[t, n, a]
+                    action[a] = min(max(free, F(-1)), F(1))
+            rest[0], rest[1] = move(play, n, action)
+            copy(play.obs[n], rest[2:])
+        length = min(written + t + 1, capacity)
+        draw, smoothing = noises.draw[t], noises.smoothing[t]
+        _update(twins, batch, settings, length, draw, smoothing, active, step + t)
+        if play.ended.any():
+            return t + 1
+    return len(noises.explore)
 
 
 @compiled
@@ -175,8 +262,8 @@ def _set_target(twins: Twins, batch: Batch, n: int, smoothing: Any, settings: Se
     """See ``TD3.target``."""
     actor, judge = twins.actor, twins.judge
     size, actions = len(batch.next_obs), len(actor.out)
-    actor.inputs[:size] = batch.next_obs
-    judge.inputs[:size] = batch.next_obs
+    copy_rows(batch.next_obs, actor.inputs)
+    copy_rows(batch.next_obs, judge.inputs)
     forward(twins.actors.average[n], actor)
     std, limit = F(settings.target_std), F(settings.target_clip)
     for a in range(actions):
@@ -185,7 +272,8 @@ def _set_target(twins: Twins, batch: Batch, n: int, smoothing: Any, settings: Se
             judge.inputs[size + a, k] = min(max(tanh(actor.out[a, k]) + noise, F(-1)), F(1))
     half = len(twins.gradient) // 2
     params = twins.values.average[n]
-    batch.target[:] = np.inf
+    for k in range(len(batch.target)):
+        batch.target[k] = np.inf
     for number in range(2):
         forward(params[number * half : (number + 1) * half], judge)
         for k in range(len(batch.target)):
@@ -214,8 +302,8 @@ def _improve_actor(twins: Twins, batch: Batch, n: int, settings: Settings) -> No
     actor, judge, weight = twins.actor, twins.judge, batch.weight[n]
     size, actions = len(batch.next_obs), len(actor.out)
     penalty = F(2 * settings.saturation_penalty / actions)
-    actor.inputs[:size] = twins.critics[0].inputs[:size]
-    judge.inputs[:size] = twins.critics[0].inputs[:size]
+    copy_rows(twins.critics[0].inputs[:size], actor.inputs)
+    copy_rows(twins.critics[0].inputs[:size], judge.inputs)
     params = twins.actors.params[n]
     forward(params, actor)
     for a in range(actions):

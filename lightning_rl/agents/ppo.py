@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal, cast
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -37,9 +37,8 @@ from lightning_rl.agents.variation import Variation
 from lightning_rl.core.checks import has_numba
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import STRICT, Batch, Share
-from lightning_rl.envs.batch import EnvBatch, FuncBatch
+from lightning_rl.envs.batch import EnvBatch
 from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.envs.twins import has_twin
 from lightning_rl.functional.distributions import Categorical, Distribution, Gaussian
 from lightning_rl.functional.returns import discounted_returns, lambda_returns
 from lightning_rl.nets.members import MemberMLP
@@ -164,7 +163,7 @@ class PPO(Agent):
         self.register_buffer("discount", torch.zeros(count, steps))
         self.register_buffer("action", action)
         self.register_buffer("over", torch.zeros(count, steps, dtype=torch.bool))
-        self._explore = self.noise("explore", (size,), "normal" if continuous else "gumbel")
+        self.explore_noise = self.noise("explore", (size,), "normal" if continuous else "gumbel")
         self._shuffle = self.noise("shuffle", (steps,), "uniform")
         self.curiosity: ICM | None = None
         if cfg.curiosity == "icm":
@@ -186,7 +185,7 @@ class PPO(Agent):
     @torch.no_grad()
     def act(self, obs: Tensor, episode: Tensor, step: int) -> Tensor:
         policy = self.policy(self.params, obs.unsqueeze(1))
-        return policy.sample(self._explore.at(step).unsqueeze(1)).squeeze(1)
+        return policy.sample(self.explore_noise.at(step).unsqueeze(1)).squeeze(1)
 
     @torch.no_grad()
     def greedy(self, obs: Tensor) -> Tensor:
@@ -205,11 +204,11 @@ class PPO(Agent):
             self.learn_from_rollout(active, step // self.cfg.rollout_steps)
 
     def play(self, envs: EnvBatch, progress: Progress, most: float) -> tuple[int, Tensor] | None:
-        if type(self) is not PPO or not self.compiles or not has_twin(envs):
+        if type(self) is not PPO or not self.compiles:
             return None
         from lightning_rl.agents import fused_ppo
 
-        return fused_ppo.play(self, cast(FuncBatch, envs), progress, most)
+        return fused_ppo.play(self, envs, progress, most)
 
     def learn_from_rollout(self, active: Tensor | None, number: int) -> None:
         """``update``, compiled where that can be."""

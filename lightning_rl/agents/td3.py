@@ -21,13 +21,14 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveIn
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
-from lightning_rl.agents.base import Transition, member_hyperparameters
+from lightning_rl.agents.base import Progress, Transition, member_hyperparameters
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.replay import OffPolicyAgent, OffPolicyConfig, anything_follows, track
 from lightning_rl.agents.stack import frozen
 from lightning_rl.agents.variation import Variation
 from lightning_rl.core.checks import has_numba
 from lightning_rl.core.schema import STRICT
+from lightning_rl.envs.batch import EnvBatch
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.value_learning import (
     annealed,
@@ -113,9 +114,9 @@ class TD3(OffPolicyAgent):
         self.critic_target = frozen(self.critic_params)
         self.actor_adam = MemberAdam(self.actor_params, learning_rate)
         self.critic_adam = MemberAdam(self.critic_params, learning_rate)
-        self._uniform = self.noise("uniform", (size,), "uniform")
-        self._explore = self.noise("explore", (size,), "normal")
-        self.smoothing = self.noise("smoothing", (batch, size), "normal", self.batch_sizes)
+        self.uniform_noise = self.noise("uniform", (size,), "uniform")
+        self.explore_noise = self.noise("explore", (size,), "normal")
+        self.smoothing_noise = self.noise("smoothing", (batch, size), "normal", self.batch_sizes)
 
     def extended(self, actor_params: Tensor) -> Tensor:
         """``actor_params`` with further columns that the policy has besides its network.
@@ -150,9 +151,9 @@ class TD3(OffPolicyAgent):
     @torch.no_grad()
     def act(self, obs: Tensor, episode: Tensor, step: int) -> Tensor:
         action = self.policy(self.actor_params, obs.unsqueeze(1), "act", step).squeeze(1)
-        explored = self.clip(action + self.cfg.action_std * self._explore.at(step))
+        explored = self.clip(action + self.cfg.action_std * self.explore_noise.at(step))
         first = (episode < self.cfg.learning_starts).unsqueeze(-1)
-        return torch.where(first, self.random(self._uniform.at(step)), explored)
+        return torch.where(first, self.random(self.uniform_noise.at(step)), explored)
 
     @torch.no_grad()
     def greedy(self, obs: Tensor) -> Tensor:
@@ -169,6 +170,13 @@ class TD3(OffPolicyAgent):
             and type(self).update is TD3.update
             and has_numba()
         )
+
+    def play(self, envs: EnvBatch, progress: Progress, most: float) -> tuple[int, Tensor] | None:
+        if type(self) is not TD3 or not self.compiles:
+            return None
+        from lightning_rl.agents import fused_td3
+
+        return fused_td3.play(self, envs, progress, most)
 
     def learn_from_replay(self, noise: Tensor, active: Tensor | None, step: int) -> None:
         if not self.compiles:
@@ -205,7 +213,9 @@ class TD3(OffPolicyAgent):
         """The critics' targets ``[N, B]``."""
         if not anything_follows(batch.discount):
             return batch.reward
-        noise = smoothing_noise(self.smoothing.at(step), self.cfg.target_std, self.cfg.target_clip)
+        noise = smoothing_noise(
+            self.smoothing_noise.at(step), self.cfg.target_std, self.cfg.target_clip
+        )
         action = self.clip(self.policy(self.actor_target, batch.next_obs, "target", step) + noise)
         next_q = self.critic(self.critic_target, batch.next_obs, action)
         return twin_target(batch.reward, batch.discount, next_q)

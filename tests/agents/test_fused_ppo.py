@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from helpers.members import ppo_of, train
+from helpers.members import assert_same, ppo_of, stops_at_three, train
 
 pytest.importorskip("numba")
 
@@ -98,16 +98,6 @@ def played(game, kernels, steps, seeds=SEEDS, stop=None):
     training = MemberTraining(agent, FuncBatch(env, 30, seeds), 40, 0.9, stop=stop)
     training.run(steps)
     return training
-
-
-def stops_at_three(returns, count):
-    """The second of three members leaves the stack."""
-    return (count >= 3) & (torch.arange(len(count)) == 1) & (len(count) == 3)
-
-
-def assert_same(ours, theirs, **tolerance):
-    for key, value in theirs.items():
-        torch.testing.assert_close(ours[key], value, msg=lambda text, key=key: key, **tolerance)
 
 
 @pytest.mark.parametrize("game", [CartPole, Pendulum])

@@ -2,12 +2,15 @@
 
 import pytest
 import torch
-from helpers.members import agent_of, off_policy
+from helpers.members import agent_of, assert_same, off_policy, stops_at_three
 
 pytest.importorskip("numba")
 
 from lightning_rl.agents.base import Transition
+from lightning_rl.agents.training import MemberTraining
 from lightning_rl.agents.variation import Variation
+from lightning_rl.envs.batch import FuncBatch
+from lightning_rl.envs.classic import Pendulum
 
 SEEDS = [3, 4, 5]
 VARIED = Variation((0.02, 0.01, 0.005), (13, 5, 8), (8, 4, 8), (1,) * 3)
@@ -52,7 +55,7 @@ def test_an_update_is_that_of_torch(case, scale, step):
     for kernels in ("torch", "numba"):
         agent = agent_with_memory(case, kernels, scale)
         assert agent.compiles == (kernels == "numba")
-        agent.learn_from_replay(agent._draw.at(0), torch.tensor([True, False, True]), step)
+        agent.learn_from_replay(agent.replay_noise.at(0), torch.tensor([True, False, True]), step)
         rows.append(agent.rows())
     for name, expected in rows[0].items():
         size = float(expected.double().abs().max())
@@ -63,10 +66,37 @@ def test_a_diverged_member_stays_so_and_alone():
     agent = agent_with_memory("tanh", "numba")
     agent.critic_params.data[1] = torch.nan
     for step in range(3):
-        agent.learn_from_replay(agent._draw.at(step), None, step)
+        agent.learn_from_replay(agent.replay_noise.at(step), None, step)
     assert agent.actor_params.isfinite().all(1).tolist() == [True, False, True]
 
 
 @pytest.mark.parametrize("settings", [{"activation": "prelu"}, {"curiosity": "icm"}])
 def test_what_has_no_compiled_form_is_learned_by_torch(settings):
     assert not td3_of("numba", **settings).compiles
+
+
+def played(kernels, steps, stop=None):
+    """A training on the Pendulum, with episodes of 30 steps, which learns after the first."""
+    agent = td3_of(kernels, actions=1, hidden=[8])
+    training = MemberTraining(agent, FuncBatch(Pendulum(), 30, SEEDS), 40, 0.9, 1, stop)
+    training.run(steps)
+    return training
+
+
+def test_compiled_play_is_that_of_torch_up_to_rounding():
+    """A member leaves meanwhile."""
+    expected, compiled = (played(kernels, 150, stops_at_three) for kernels in ("torch", "numba"))
+    assert_same(vars(compiled.results), vars(expected.results), rtol=1e-4, atol=1e-4)
+    assert_same(compiled.agent.rows(), expected.agent.rows(), rtol=1e-3, atol=1e-4)
+    for part in ("envs", "memory"):
+        ours, theirs = (each.snapshot()[part] for each in (compiled, expected))
+        assert_same(ours, theirs, rtol=1e-3, atol=1e-3)
+
+
+def test_compiled_play_goes_on_bit_by_bit_from_a_snapshot():
+    whole, half, other = (played("numba", steps) for steps in (200, 77, 0))
+    other.agent.load_rows(half.agent.rows())
+    other.restore(half.snapshot())
+    other.run(123)
+    assert_same(vars(other.results), vars(whole.results), rtol=0, atol=0)
+    assert_same(other.agent.rows(), whole.agent.rows(), rtol=0, atol=0)

@@ -39,7 +39,7 @@ def make(continuous, recipe):
     )
     g = torch.Generator().manual_seed(3)
     uniform = torch.rand(STEPS, 3, 2, generator=g)
-    agent._explore = Given(
+    agent.explore_noise = Given(
         torch.randn(STEPS, 3, 2, generator=g) if continuous else -torch.log(-torch.log(uniform))
     )
     agent._shuffle = Given(torch.rand(EPOCHS, 3, STEPS, generator=g))
@@ -169,7 +169,7 @@ def test_actions_are_sampled_from_the_policy(continuous):
     for n in range(3):
         member = Reference(agent.params[n], continuous)
         out = perceptron(agent.params[n, : member.ends[0]], member.actor, obs[n], torch.tanh)
-        noise = agent._explore.at(2)[n]
+        noise = agent.explore_noise.at(2)[n]
         expected = out.tanh() + 0.4 * noise if continuous else (out + noise).argmax()
         close(action[n], expected)
         close(agent.greedy(obs.unsqueeze(1))[n, 0], out.tanh() if continuous else out.argmax())

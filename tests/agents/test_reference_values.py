@@ -122,7 +122,7 @@ def make_td3(name, learning_starts=0, **options):
         (agent.critic_target, agent.critic.size),
     ):
         block.data[:, :size] += 0.3 * torch.randn(3, size, generator=g)
-    agent.smoothing = Given(torch.randn(3, 3, 8, 2, generator=g))
+    agent.smoothing_noise = Given(torch.randn(3, 3, 8, 2, generator=g))
     return agent
 
 
@@ -158,7 +158,7 @@ def check_td3(agent, act, clip, penalty=lambda actor, obs: 0.0):
         for step, batch in enumerate(batches):
             b = of_member(batch, n, size)
             with torch.no_grad():
-                noise = (0.4 * agent.smoothing.at(step)[n, :size]).clamp(-0.5, 0.5)
+                noise = (0.4 * agent.smoothing_noise.at(step)[n, :size]).clamp(-0.5, 0.5)
                 following = clip(act(actor_target, b.next_obs, n, step, "target") + noise)
                 both = [
                     critic_q(target, b.next_obs, following)
@@ -200,7 +200,7 @@ def test_three_updates_of_td3():
         return perceptron(params, (OBS, HIDDEN, 2), obs, F.relu).tanh()
 
     agent = make_td3("TD3")
-    assert (0.4 * agent.smoothing.values).abs().max() > 0.5
+    assert (0.4 * agent.smoothing_noise.values).abs().max() > 0.5
     check_td3(agent, act, lambda action: action.clamp(-1, 1))
 
 
@@ -268,7 +268,7 @@ def test_the_temperature_of_a_sample_has_a_floor():
     agent = make_td3("TD3-discrete", temperature="learnable", temperature_init=0.01, hard=False)
     agent.actor_params.data[:, :-1] = 0
     agent._gumbel["act"] = Given(torch.tensor([[[0.1, 0.0]] * 3]))
-    agent._explore = Given(torch.zeros(1, 3, 2))
+    agent.explore_noise = Given(torch.zeros(1, 3, 2))
     odds = torch.tensor(2.0).exp()
     close(
         agent.act(torch.ones(3, OBS), torch.ones(3), 0),
@@ -290,7 +290,7 @@ def test_td3_acts_at_random_first_and_then_with_noise():
     """
     agent = make_td3("TD3", learning_starts=2)
     uniform, normal = torch.rand(1, 3, 2), torch.tensor([[[9.0, -9.0], [1.0, -1.0], [20.0, -20.0]]])
-    agent._uniform, agent._explore = Given(uniform), Given(normal)
+    agent.uniform_noise, agent.explore_noise = Given(uniform), Given(normal)
     obs = torch.randn(3, OBS)
     action = agent.act(obs, torch.tensor([1, 2, 3]), 0)
     mean = torch.stack(
@@ -347,7 +347,7 @@ def test_two_updates_of_a_table(sarsa):
     """
     agent = table_of(4, 2, SEEDS, 0.8, 0.5, 0.5, 0.5, 1.0, name="SARSA" if sarsa else "QL")
     agent.table.data.copy_(torch.tensor([[1.0, 2.0], [3.0, 5.0], [4.0, 7.0], [6.0, 8.0]]))
-    agent._explore_next = Given(torch.tensor([[[0.4, 0.1], [0.6, 0.1], [0.4, 0.1]]] * 2))
+    agent.explore_noise_next = Given(torch.tensor([[[0.4, 0.1], [0.6, 0.1], [0.4, 0.1]]] * 2))
     agent.act(
         torch.eye(4)[:3], torch.zeros(3, dtype=torch.int64), 0
     )  # which sets the rate of exploration
