@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 class Play(NamedTuple):
     """``N`` environments, and the episodes under way in them.
 
-    cap_ends: the time limit of ``horizon`` steps is a termination. state ``[N, S]``, obs ``[N, O]``, length, total ``[N]``: steps and
-    sum of rewards. ended ``[N]``: whether the last step was the last of an episode.
+    cap_ends: the time limit of ``horizon`` steps is a termination. state ``[N, S]``, obs
+    ``[N, O]``, length, total ``[N]``: steps and sum of rewards. ended ``[N]``: whether the last
+    step was the last of an episode.
     """
 
     world: World

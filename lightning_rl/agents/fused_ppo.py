@@ -79,7 +79,7 @@ class Steps(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A minibatch, or the whole roll-out: action ``[B, A]``, the rest ``[B]``."""
+    """A minibatch, or a whole roll-out: action ``[B, A]``, the rest ``[B]``."""
 
     action: Any
     log_prob: Any
@@ -157,10 +157,10 @@ def _updates(
             rollout.over[n],
         )
         params = learners.params[n]
-        whole = _batch(len(steps.reward), steps.action.shape[1])
+        whole = _batch(steps.action)
         _look_back(params, nets, steps, recipe, whole)
         size = nets.actor.out.shape[1]
-        part = _batch(size, steps.action.shape[1])
+        part = _batch(np.empty((size, steps.action.shape[1]), F))
         for epoch in range(order.shape[1]):
             for start in range(0, order.shape[2], size):
                 rows = order[n, epoch, start : start + size]
@@ -170,19 +170,14 @@ def _updates(
 
 
 @inlined
-def _batch(size: int, action_size: int) -> Batch:
-    return Batch(
-        np.empty((size, action_size), F),
-        np.empty(size, F),
-        np.empty(size, F),
-        np.empty(size, F),
-    )
+def _batch(action: Any) -> Batch:
+    size = len(action)
+    return Batch(action, np.empty(size, F), np.empty(size, F), np.empty(size, F))
 
 
 @inlined
 def _look_back(params: Any, nets: Nets, steps: Steps, recipe: Recipe, whole: Batch) -> None:
     """Fills ``whole`` with what the policy that has played, and its critic, say of the roll-out."""
-    whole.action[:] = steps.action
     size = nets.actor.out.shape[1]
     value, next_value = np.zeros((2, len(steps.reward)), F)
     for start in range(0, len(value), size):
@@ -193,10 +188,10 @@ def _look_back(params: Any, nets: Nets, steps: Steps, recipe: Recipe, whole: Bat
         if not recipe.returns:
             fill(nets.critic.inputs, steps.obs[part])
             _judge(params, nets)
-            value[part] = nets.critic.out[0]
+            copy(nets.critic.out[0], value[part])
             fill(nets.critic.inputs, steps.next_obs[part])
             _judge(params, nets)
-            next_value[part] = nets.critic.out[0]
+            copy(nets.critic.out[0], next_value[part])
     if recipe.returns:
         gamma = np.full(len(value), F(recipe.gamma))
         lambda_returns(steps.reward, gamma, next_value, steps.over, 1.0, whole.target)
@@ -205,7 +200,13 @@ def _look_back(params: Any, nets: Nets, steps: Steps, recipe: Recipe, whole: Bat
         lambda_returns(
             steps.reward, steps.discount, next_value, steps.over, recipe.gae_lambda, whole.target
         )
-        whole.advantage[:] = whole.target - value
+        _subtract(whole.target, value, whole.advantage)
+
+
+@inlined
+def _subtract(minuend: Any, subtrahend: Any, into: Any) -> None:
+    for t in range(len(into)):
+        into[t] = minuend[t] - subtrahend[t]
 
 
 @inlined
@@ -280,11 +281,12 @@ def _slope(params: Any, nets: Nets, batch: Batch, recipe: Recipe) -> None:
     actor, critic = nets.actor, nets.critic
     _judge(params, nets)
     if recipe.returns:
-        batch.advantage[:] = batch.target - critic.out[0]
+        _subtract(batch.target, critic.out[0], batch.advantage)
     else:
         standardise(batch.advantage, 1e-8)
     value_loss(critic.out, batch.target, np.empty((len(batch.target), 0), F), critic.grad)
-    critic.grad[:] *= F(recipe.value_coef)
+    for k in range(len(batch.target)):
+        critic.grad[0, k] *= F(recipe.value_coef)
     _act(params, nets)
     log_prob, weight = np.empty((2, len(batch.target)), F)
     _log_prob(params, nets, batch.action, log_prob)
@@ -293,7 +295,8 @@ def _slope(params: Any, nets: Nets, batch: Batch, recipe: Recipe) -> None:
     if size:
         log_std = params[len(params) - size :]
         free_gaussian_loss(actor.out, log_std, batch.action, weight, actor.grad, nets.to_log_std)
-        nets.to_log_std[:] -= F(recipe.entropy_coef)
+        for a in range(size):
+            nets.to_log_std[a] -= F(recipe.entropy_coef)
     else:
         categorical_loss(actor.out, batch.action, weight, actor.grad)
         if recipe.entropy_coef > 0:

@@ -56,7 +56,8 @@ def _step_cartpole(state: Any, action: Any, obs: Any) -> tuple[Any, bool]:
     state[1] += _CARTPOLE_DT * (push - _POLE * turn * cos / _MASS)
     state[2] += _CARTPOLE_DT * spin
     state[3] += _CARTPOLE_DT * turn
-    obs[:] = state
+    for i in range(len(obs)):
+        obs[i] = state[i]
     return F(1), abs(state[0]) > _MAX_POSITION or abs(state[2]) > _MAX_ANGLE
 
 
