@@ -221,8 +221,26 @@ def with_left(value):
 def in_time(value):
     """Settings as they were before each key that was added since, and as they are."""
     added = list(ADDED_SINCE.items())
-    value = with_left(value)
-    return [without(dict(added[count:]), value) for count in range(len(added) + 1)]
+    return [
+        without(dict(added[count:]), with_kernels(of_ddqn, with_left(value)))
+        for count in range(len(added) + 1)
+        for of_ddqn in (None, "torch", "numba")
+    ]
+
+
+def with_kernels(of_ddqn, value):
+    """With the key ``kernels``, which says how and not what, where it was: at first nowhere, then
+    in DDQN, and as torch in DuelingDDQN.
+    """
+    if isinstance(value, list):
+        return [with_kernels(of_ddqn, each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    whole = {key: with_kernels(of_ddqn, each) for key, each in value.items()}
+    whole.pop("kernels", None)
+    if of_ddqn is not None and {"tau", "epsilon_init"} <= value.keys():
+        whole["kernels"] = "torch" if "feature_size" in value else of_ddqn
+    return whole
 
 
 def without(keys, value):
