@@ -17,7 +17,6 @@ from helpers.proxies import synthetic_proxy
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from lightning_rl.agents import dqn
 from lightning_rl.agents.cloning import CloneConfig, Clones
 from lightning_rl.agents.model_based import ModelBasedDQN
 from lightning_rl.agents.registry import AGENTS as KINDS_OF_AGENTS
@@ -142,9 +141,9 @@ def steps_on_meta(training, monkeypatch):
     on_meta(training.agent)
     assert training.to(META) is training
     with Blind():
-        training._step()
+        training._advance(1)
         with Traffic() as traffic:
-            training._step()
+            training._advance(1)
     tensors = [
         *training.snapshot()["loop"].values(),
         *training.envs.snapshot().values(),
@@ -418,14 +417,14 @@ def test_an_epoch_and_its_evaluation_happen_where_the_agent_has_been_moved(kind,
     assert agent.online.adam.moments["exp_avg"].device == META
 
 
-def waits(training, monkeypatch, *given):
+def waits(monkeypatch, step, *given):
     """Of one step that learns and ends no episode."""
     one_hot = lambda index, size: torch.eye(size, dtype=torch.int64)[index]  # noqa: E731
     monkeypatch.setattr(
         torch.nn.functional, "one_hot", one_hot
     )  # torch's looks whether indices are in range, on the CPU alone
     with Traffic() as traffic:
-        training._step(*given)
+        step(*given)
     return traffic.count["waits"]
 
 
@@ -436,7 +435,7 @@ def test_a_step_of_the_model_based_agents_waits_once(kind, monkeypatch):
         ModelBasedDQN(config(kind, variables=4, learning_starts=2), PanFlute(3), [0, 1])
     )
     training.run(5)
-    assert waits(training, monkeypatch, training.agent.optimizers()) == 1
+    assert waits(monkeypatch, training._step, training.agent.optimizers()) == 1
 
 
 @pytest.mark.parametrize(
@@ -448,10 +447,11 @@ def test_a_step_of_the_stacked_agents_waits_once_or_twice(name, times, monkeypat
 
     By torch, as on a GPU.
     """
-    monkeypatch.setattr(dqn, "has_numba", lambda: False)
-    _, training = train(name, [0, 1], learning_starts=0)
+    agent = AGENTS[name]([0, 1])
+    agent.cfg = dataclasses.replace(agent.cfg, kernels="torch")
+    _, training = train(name, [0, 1], learning_starts=0, agent=agent)
     training.run(15)
-    assert waits(training, monkeypatch) == times
+    assert waits(monkeypatch, training._advance, 1) == times
 
 
 def test_a_gpu_takes_all_members_at_once():
