@@ -56,10 +56,10 @@ def play(agent: DDQN, envs: EnvBatch, progress: Progress, most: float) -> tuple[
     steps = int(min(most, len(explore)))
     play = Play(
         world=world,
-        state=envs.state.clone(memory_format=torch.contiguous_format).numpy(),
-        obs=envs.obs.clone(memory_format=torch.contiguous_format).numpy(),
+        state=envs.state.numpy().copy(),
+        obs=envs.obs.numpy().copy(),
         total=progress.total.numpy(),
-        length=envs.length.clone().numpy(),
+        length=envs.length.numpy().copy(),
         over=np.zeros(len(progress.episode), np.bool_),
         actor=nets_of(agent.net, 1),
         epsilon=agent.epsilon(progress.episode).numpy(),
