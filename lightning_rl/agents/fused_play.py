@@ -51,9 +51,9 @@ def begun(envs: EnvBatch, progress: Progress) -> Play | None:
         envs.horizon,
         envs.cap_ends,
         progress.gamma,
-        envs.state.clone(memory_format=torch.contiguous_format).numpy(),
-        envs.obs.clone(memory_format=torch.contiguous_format).numpy(),
-        envs.length.clone().numpy(),
+        envs.state.numpy().copy(),
+        envs.obs.numpy().copy(),
+        envs.length.numpy().copy(),
         progress.total.numpy(),
         np.zeros(len(envs.length), np.bool_),
     )

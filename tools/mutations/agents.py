@@ -68,13 +68,10 @@ MUTATIONS = [
     ),
     *area(
         "agents/fused_loop.py", "agents/test_fused_loop.py",
-        ("if truncated and play.cap_ends:", "if False:"),
-        ("and not terminated\n", "\n"),
-        ("if noise[0] < play.epsilon[n]:", "if False:"),
-
-        ("play.total[n] += reward", "play.total[n] = reward"),
-        ("F(play.gamma) * continuation", "continuation"),
+        ("if noise[0] < actor.epsilon[n]:", "if False:"),
         ("agent.replay_noise.whole(number)[place:]", "agent.replay_noise.whole(number)"),
+        ("copy(obs, row[size + 3 :])", "copy(row, row[size + 3 :])"),
+        ("if play.ended.any():", "if False:"),
     ),
     *area(
         "agents/replay.py", "agents/test_reference_icm.py",
