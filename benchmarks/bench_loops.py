@@ -12,17 +12,18 @@ from __future__ import annotations
 import functools
 import itertools
 import multiprocessing
+import os
 import statistics
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import gymnasium
 from harness import ANOTHER, NOTHING, Spread, Table, number
-from pytorch_lightning import Callback, LightningModule, Trainer
+from pytorch_lightning.loggers import Logger
 
 from lightning_rl.core.gamenames import register_env
 from lightning_rl.core.workers import cores
@@ -34,7 +35,7 @@ from lightning_rl.rollouts.player import Player
 from lightning_rl.run.options import RunOptions
 from lightning_rl.run.runtime import prepare_process
 from lightning_rl.run.state import LAST
-from lightning_rl.run.train import Run, run_training
+from lightning_rl.run.train import Run, RunLogger, run_training
 
 CHAINED = "lunarlander-chained"
 Flight = tuple[int, list[Any]]
@@ -79,15 +80,23 @@ class Loop:
     """Of the policy that it starts from; 0: from a fresh one."""
 
 
-@dataclass
-class Stamps(Callback):
-    """When each epoch ended, and after how many steps and episodes."""
+class Stamps(Logger):
+    """When each epoch ended, and after how many steps and episodes.
 
-    ends: list[tuple[float, int, int]] = field(default_factory=list)
+    A logger, as evaluations make training wait where there are callbacks.
+    """
 
-    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        counters: Any = pl_module
-        self.ends.append((time.perf_counter(), int(counters.env_steps), int(counters.episodes)))
+    name, version = "stamps", 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ends: list[tuple[float, int, int]] = []
+
+    def log_hyperparams(self, *args: Any, **kwargs: Any) -> None: ...
+
+    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
+        if step is not None and "time/episodes" in metrics:
+            self.ends.append((time.perf_counter(), step, int(metrics["time/episodes"])))
 
 
 def train(
@@ -107,24 +116,34 @@ def train(
         settings=settings,
         reload=reload,
     )
-    return run_training(options, [stamps])
+    return run_training(options, logger=[RunLogger(options), stamps])
 
 
 def run(loop: Loop, policy: Path | None) -> tuple[Method, dict[str, float]]:
-    """The method at the end; seconds for an environment step, an episode and an epoch."""
+    """The method at the end; seconds for an environment step, an episode and an epoch, and the
+    share of the cores' time that the whole run has used.
+    """
     stamps = Stamps()
+    cpu, began = cpu_seconds(), time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         method = train(loop, loop.settings, Path(folder), stamps, policy).method
+    busy = (cpu_seconds() - cpu) / (time.perf_counter() - began)
     ends = stamps.ends[loop.skip :]
     (began, first_step, first_episode), (ended, last_step, last_episode) = ends[0], ends[-1]
     seconds = ended - began
     return method, {
+        "busy": busy / cores(),
         "step": seconds / (last_step - first_step),
         "episode": seconds / (last_episode - first_episode),
         "epoch": statistics.median(
             after[0] - before[0] for before, after in itertools.pairwise(ends)
         ),
     }
+
+
+def cpu_seconds() -> float:
+    """Of this process and of those that it has started and seen end."""
+    return sum(os.times()[:4])
 
 
 def flights_of(method: Method) -> list[Flight]:
@@ -241,6 +260,7 @@ def tables(smoke: bool) -> Iterator[Table]:
                 str(loop.num_workers),
                 *map(str, cells),
                 number(share),
+                number(each["busy"].median),
                 goal,
                 number(length),
             ]
@@ -255,7 +275,7 @@ def tables(smoke: bool) -> Iterator[Table]:
         "runs: `make speedrun`). AAC and REINFORCE-combined: preset tuned, a policy trained "
         "before; the course's published "
         f"logs show 3 to 18 episodes a second {ANOTHER}. Limit: bare simulators, one a core, on "
-        "flights of the same policy."
+        "flights of the same policy. Cores busy: by the whole run, with its start."
     )
     header = [
         "",
@@ -265,6 +285,7 @@ def tables(smoke: bool) -> Iterator[Table]:
         "s / epoch",
         "limit, steps / s",
         "share of it",
+        "cores busy",
         "goal",
         "length",
     ]
