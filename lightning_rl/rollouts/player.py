@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import copy
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
@@ -35,6 +36,7 @@ CommandRule = Callable[[FloatArray, FloatArray], FloatArray]
 
 _NOISE_BLOCK = 64  # steps of action noise drawn at a time
 _LOG_STEPS = 1024  # that a log has room for at first: a time limit may be as good as none
+_CHUNKS = 2  # that a collection has at least
 _MAX_OUTSTANDING = 1000  # chunks queued per worker, so that a whole collection starts at once
 
 
@@ -276,7 +278,8 @@ class Collector:
         policy: the behaviour policy is a copy of it, in evaluation mode: an own network may have
             dropout or batch norm.
         num_workers: processes that play; with 0 this process does.
-        chunk_size: episodes that are played in lock-step; results may depend on it by rounding.
+        chunk_size: episodes that are played in lock-step, but at most half of a collection, so that
+            two workers have something to play; results may depend on it by rounding.
         next_command: how a command changes after a step; None: it stays.
     """
 
@@ -335,7 +338,7 @@ class Collector:
             raise RuntimeError("a collection is already under way; call finish() or close() first")
         self.behaviour.load_state_dict(policy)
         self.version.fill_(version)
-        size = self.chunk_size
+        size = min(self.chunk_size, math.ceil(len(requests) / _CHUNKS))
         self._chunks[:] = [requests[i : i + size] for i in range(0, len(requests), size)]
         self._finished = 0
         self._loader = self._loader or self._open()
