@@ -42,7 +42,8 @@ def _figure(arguments: Namespace) -> int:
 
 def _evaluate(arguments: Namespace) -> int:
     path = checkpoint_at(arguments.eval_agent)
-    num_workers = _num_workers(arguments)
+    num_workers = default_workers() if arguments.num_workers is None else arguments.num_workers
+    check_workers(num_workers)
     command = arguments.eval_command
     if arguments.render is not None:
         commands = [command] if command else []
@@ -86,7 +87,8 @@ def _imagine(arguments: Namespace) -> int:
 
 
 def _train(arguments: Namespace) -> int:
-    arguments.num_workers = _num_workers(arguments)
+    if arguments.num_workers is not None:
+        check_workers(arguments.num_workers)
     if arguments.ray_address is not None and arguments.executor != "ray":
         raise UserError("--ray_address goes with --executor ray or --use_tune; leave it out")
     options = run_options(arguments)
@@ -142,12 +144,6 @@ ACTIONS: dict[Mode, Callable[[Namespace], int]] = {
     Mode.TRAIN: _train,
 }
 """What each does with its flags; the exit code."""
-
-
-def _num_workers(arguments: Namespace) -> int:
-    """--num_workers, or its default; UserError for more than there are cores."""
-    asked = arguments.num_workers
-    return check_workers(default_workers() if asked is None else asked)
 
 
 def with_flags(settings: Mapping[str, Any], meant: Mapping[str, tuple[str, Any]]) -> dict[str, Any]:
@@ -219,8 +215,8 @@ def begin_run(options: RunOptions) -> None:
     seeds = f"seed {options.seed}"
     if options.num_seeds > 1:
         seeds += f" to {options.seed + options.num_seeds - 1}"
-    workers = "1 worker" if options.num_workers == 1 else f"{options.num_workers} workers"
-    _begin(
-        f"{options.implementation} on {options.gamename}, {seeds}, "
-        f"accelerator {options.accelerator}, {workers}: {options.run_dir.parent}"
-    )
+    what = [f"{options.implementation} on {options.gamename}", seeds]
+    what.append(f"accelerator {options.accelerator}")
+    if options.num_workers is not None:
+        what.append(f"num_workers {options.num_workers}")
+    _begin(f"{', '.join(what)}: {options.run_dir.parent}")

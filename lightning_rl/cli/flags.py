@@ -198,8 +198,9 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
             "num_workers",
             (*RUN, Mode.EVAL),
             "worker processes that play episodes, or that evaluate the population of SE, RN or SD; "
-            "0: this process does it; same results, of populations up to rounding (default 1; in a "
-            "search, for each trial, default 0)",
+            "0: this process does it; same results, of populations up to rounding (default 2 where "
+            "there are two cores, but 1 for a population and with --num_processes; in a search, "
+            "for each trial, 0)",
             metavar="N",
         ),
         _flag(

@@ -31,11 +31,11 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def default_workers() -> int:
-    """Processes that play where nobody says how many: none below a worker of multiprocessing,
-    which may start none.
+def default_workers(most: int = 2) -> int:
+    """Processes that play where nobody says how many: ``most``, if there are so many cores; none
+    below a worker of multiprocessing, which may start none.
     """
-    return 0 if multiprocessing.current_process().daemon else 1
+    return 0 if multiprocessing.current_process().daemon else min(most, cores())
 
 
 def check_may_start(what: str, remedy: str) -> None:

@@ -37,7 +37,7 @@ CommandRule = Callable[[FloatArray, FloatArray], FloatArray]
 _NOISE_BLOCK = 64  # steps of action noise drawn at a time
 _LOG_STEPS = 1024  # that a log has room for at first: a time limit may be as good as none
 _CHUNKS = 2  # that a collection has at least
-_MAX_OUTSTANDING = 1000  # chunks queued per worker, so that a whole collection starts at once
+_MAX_OUTSTANDING = 100  # chunks queued per worker, so that a whole collection starts at once
 
 
 class UniformActions(Actor):

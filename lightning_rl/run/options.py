@@ -24,7 +24,6 @@ from lightning_rl.core.kinds import (
     number,
 )
 from lightning_rl.core.limits import SEED, SEEDS
-from lightning_rl.core.workers import default_workers
 from lightning_rl.run.state import check_folder_names, checkpoint_at
 
 
@@ -41,8 +40,9 @@ class RunOptions:
         num_seeds: how many runs, of seeds ``seed``, ``seed + 1``, .., are trained at once in one
             stack.
         preset: a named block of the method's configs.
-        num_workers: processes that play episodes, 0 for none besides this one; results do not
-            depend on it.
+        num_workers: processes that play episodes, and as many for evaluation, 0 for none besides
+            this one; results do not depend on it. None: 2 where there are two cores, but 1 for the
+            population of SE, RN or SD and where seeds train in several processes.
         logdir: the folder of all results.
         settings: values of config keys, above all others.
         accelerator: ``"cpu"``, ``"gpu"`` or ``"auto"``.
@@ -67,7 +67,7 @@ class RunOptions:
     seed: Annotated[int, Whole(0, SEED)] = 25
     num_seeds: Annotated[int, Whole(1, SEEDS)] = 1
     preset: str | None = None
-    num_workers: Annotated[int, non_negative] = dataclasses.field(default_factory=default_workers)
+    num_workers: Annotated[int | None, non_negative] = None
     logdir: Annotated[Path, checked_path] = Path("exp_dir")
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     accelerator: Annotated[str, Choice("cpu", "gpu", "auto")] = "cpu"

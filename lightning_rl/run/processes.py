@@ -18,7 +18,7 @@ from types import FrameType
 from lightning_rl.core.errors import UserError, user_message
 from lightning_rl.core.lines import say
 from lightning_rl.core.stopping import LEAVE_S, SIGNALS, after, exit_code, give_back, stoppable
-from lightning_rl.core.workers import finish_epoch, leave_with_parent
+from lightning_rl.core.workers import default_workers, finish_epoch, leave_with_parent
 from lightning_rl.run.options import RunOptions
 from lightning_rl.run.run_config import accelerator_of, run_config
 from lightning_rl.run.train import train_and_report
@@ -34,8 +34,9 @@ def split_seeds(options: RunOptions, count: int) -> list[RunOptions]:
     share, more = divmod(options.num_seeds, count)
     sizes = [share + (group < more) for group in range(count)]
     firsts = [options.seed + sum(sizes[:group]) for group in range(count)]
+    num_workers = default_workers(1) if options.num_workers is None else options.num_workers
     return [
-        dataclasses.replace(options, seed=first, num_seeds=size)
+        dataclasses.replace(options, seed=first, num_seeds=size, num_workers=num_workers)
         for first, size in zip(firsts, sizes, strict=True)
     ]
 

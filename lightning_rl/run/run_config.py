@@ -30,7 +30,7 @@ def check_accelerator(options: RunOptions, config: MethodConfig) -> None:
             f"--accelerator gpu: --executor {options.executor} evaluates on CPUs; use serial, or "
             "--accelerator cpu"
         )
-    if options.num_workers > 1:
+    if (options.num_workers or 0) > 1:
         raise UserError(
             f"--accelerator gpu: --num_workers {options.num_workers} would evaluate in processes "
             "that cannot share it; use 1, or "

@@ -32,6 +32,7 @@ from lightning_rl.core.modules import allow
 from lightning_rl.core.schema import MethodConfig
 from lightning_rl.core.seeding import kept_generators
 from lightning_rl.core.stopping import Stopped
+from lightning_rl.core.workers import default_workers
 from lightning_rl.envs.gym import can_film
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.methods.base import Method
@@ -220,7 +221,8 @@ def train(
         )
     name = found.name  # paths, configs and checkpoints carry the long one
     asked = checked(RunOptions(name, gamename, settings=settings, **given))
-    check_workers(asked.num_workers)
+    if asked.num_workers is not None:
+        check_workers(asked.num_workers)
     return run_training(asked, callbacks, logger, networks, "lrl.train")
 
 
@@ -270,7 +272,12 @@ def _run(
     where: str,
 ) -> Run:
     config = run_config(options, where)
-    options = dataclasses.replace(options, accelerator=accelerator_of(options, config))
+    num_workers = options.num_workers
+    if num_workers is None:
+        population = implementation(options.implementation).has_population
+        num_workers = default_workers(1 if population else 2)
+    accelerator = accelerator_of(options, config)
+    options = dataclasses.replace(options, accelerator=accelerator, num_workers=num_workers)
     _check_feasible(options, config)
     resume_from = checkpoint_to_resume(options, config)
     if options.resume and resume_from is None:
@@ -281,7 +288,7 @@ def _run(
         held.enter_context(_quiet_writers())
         begins = [held.enter_context(owned(folder)) for folder in folders]
         settle(folders)
-        data = method.rollouts(options.num_workers)
+        data = method.rollouts(num_workers)
         storage = (
             AtomicCheckpointIO()
             if len(folders) == 1

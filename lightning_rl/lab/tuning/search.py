@@ -106,7 +106,7 @@ def trial_bundles(options: RunOptions) -> list[dict[str, float]]:
     """What a trial takes of the cluster: its own process, then each worker of its population; Ray
     gives a trial all of them, or lets it wait.
     """
-    trial, *workers = EXECUTORS[options.executor].bundles(options.num_workers)
+    trial, *workers = EXECUTORS[options.executor].bundles(options.num_workers or 0)
     if options.accelerator == "gpu":
         trial = {**trial, "GPU": 1.0}
     return [trial, *workers]
