@@ -5,6 +5,7 @@ This imports numba: only modules named ``fused`` import it, and only they are im
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -67,9 +68,22 @@ def compiled(function: Callable[..., Any]) -> Any:
     _announce()
     try:
         with _kept_in(_folder()):
-            return njit(cache=True, **_OPTIONS)(function)
+            dispatcher = njit(cache=True, **_OPTIONS)(function)
     except (RuntimeError, OSError):
         return njit(**_OPTIONS)(function)
+    _save_if_possible(dispatcher._cache)
+    return dispatcher
+
+
+def _save_if_possible(cache: Any) -> None:
+    """What is compiled is used, also if it cannot be saved, e.g. on a full disk."""
+    save = cache.save_overload
+
+    def save_overload(signature: Any, data: Any) -> None:
+        with contextlib.suppress(OSError, RuntimeError):
+            save(signature, data)
+
+    cache.save_overload = save_overload
 
 
 def inlined(function: Callable[..., Any]) -> Any:
