@@ -102,8 +102,8 @@ class _FirstCompile(event.Listener):
     said = False
 
     def on_start(self, event: Any) -> None:
-        of_ours = event.data["dispatcher"].py_func.__module__.startswith(__package__.split(".")[0])
-        if of_ours and not self.said:
+        module = str(event.data["dispatcher"].py_func.__module__)
+        if module.startswith("lightning_rl.") and not self.said:
             self.said = True
             say("compiling the updates for this processor, once: some seconds ..")
 
