@@ -103,9 +103,6 @@ def lacking(claim: Claim, smoke: bool = False) -> str:
     """What this machine lacks for the claim, or empty; in a smoke nothing is on a GPU."""
     if claim.of_baseline and importlib.util.find_spec("stable_baselines3") is None:
         return "Stable-Baselines3 (pip install 'lightning_rl[baselines]')"
-    compiled = any("kernels=numba" in command for command in claim.commands)
-    if compiled and importlib.util.find_spec("numba") is None:
-        return "numba (pip install 'lightning_rl[fast]')"
     if claim.on_gpu and not smoke:
         import torch
 

@@ -742,14 +742,6 @@ def test_a_claim_of_the_other_library_needs_it_and_no_other_claim_does(monkeypat
     assert lacking(OURS["beside-pendulum-td3"]) == ""
 
 
-def test_a_claim_of_compiled_updates_needs_their_compiler(monkeypatch):
-    claim = OURS["se-cartpole-published"]
-    monkeypatch.setitem(sys.modules, "numba", None)
-    assert lacking(claim, smoke=True) == "numba (pip install 'lightning_rl[fast]')"
-    monkeypatch.setitem(sys.modules, "numba", sys)  # any module that is there
-    assert lacking(claim) == ""
-
-
 def test_a_claim_on_a_gpu_needs_one_but_for_a_smoke(monkeypatch):
     claim = OURS["mb-buttongrid-er-thirty"]
     for there, lacks in ((False, "a GPU"), (True, "")):
