@@ -3,6 +3,7 @@
 import pytest
 import torch
 from helpers.budgets import tiny_settings
+from helpers.runs import Killed
 from pytorch_lightning import Callback
 
 import lightning_rl
@@ -58,3 +59,20 @@ def test_it_is_taken_up_before_the_next_one_and_before_a_checkpoint(tmp_path, mo
     taken.clear()
     outcome("UDRL", tmp_path, max_epochs=9, exp_name="waits", stop_return=1e6)
     assert taken == [1, 3, 5, 7]
+
+
+def test_a_run_that_is_killed_meanwhile_and_resumed_is_the_one_that_was_not(tmp_path, monkeypatch):
+    whole = outcome("UDRL", tmp_path / "whole", max_epochs=9)
+    make_batch = UpsideDownRollouts.make_batch
+
+    def is_killed(data, epoch, *args):
+        if epoch == 6:
+            assert data.evaluating  # of epoch 5; last.ckpt is of epoch 4
+            raise Killed
+        return make_batch(data, epoch, *args)
+
+    monkeypatch.setattr(UpsideDownRollouts, "make_batch", is_killed)
+    with pytest.raises(Killed):
+        outcome("UDRL", tmp_path / "parts", max_epochs=9)
+    monkeypatch.undo()
+    assert outcome("UDRL", tmp_path / "parts", max_epochs=9, resume=True) == whole
