@@ -39,7 +39,7 @@ class CollectedRollouts(Rollouts):
     plays_beside = True
 
     def __init__(self, method: Method, num_workers: int, overlap: bool = False):
-        super().__init__(method, method.collector(num_workers))
+        super().__init__(method, method.collector(num_workers, gives_way=True))
         self.collector = method.collector(num_workers)
         self.collectors.append(self.collector)
         self.run_seed, self.overlap = method.seed, overlap

@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import copy
+import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
@@ -281,6 +282,7 @@ class Collector:
         chunk_size: episodes that are played in lock-step, but at most half of a collection, so that
             two workers have something to play; results may depend on it by rounding.
         next_command: how a command changes after a step; None: it stays.
+        gives_way: nobody waits for the workers, see ``begin_worker``.
     """
 
     def __init__(
@@ -290,6 +292,7 @@ class Collector:
         num_workers: int,
         chunk_size: int,
         next_command: CommandRule | None = None,
+        gives_way: bool = False,
     ):
         self.behaviour = copy.deepcopy(policy).cpu().requires_grad_(False).eval()
         self.version = torch.full((), -1, dtype=torch.int64)
@@ -299,7 +302,7 @@ class Collector:
             self.version.share_memory_()
             check_may_start(f"num_workers {num_workers}", "give num_workers=0")
             check_sendable(self.player)
-        self.num_workers, self.chunk_size = num_workers, chunk_size
+        self.num_workers, self.chunk_size, self.gives_way = num_workers, chunk_size, gives_way
         self._chunks: list[Sequence[Request]] = []  # those of the collection that was started last
         self._finished = 0  # chunks of it
         self._loader: DataLoader[list[Episode] | RolloutError] | None = None
@@ -317,7 +320,7 @@ class Collector:
             num_workers=self.num_workers,
             persistent_workers=self.num_workers > 0,
             prefetch_factor=_MAX_OUTSTANDING if self.num_workers else None,
-            worker_init_fn=begin_worker,
+            worker_init_fn=functools.partial(begin_worker, gives_way=self.gives_way),
             # or each collection would draw from torch's global generator
             generator=torch.Generator(),
         )

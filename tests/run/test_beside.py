@@ -1,5 +1,7 @@
 """An evaluation that is played beside training is the one that training would have waited for."""
 
+import os
+
 import pytest
 import torch
 from helpers.budgets import tiny_settings
@@ -7,8 +9,11 @@ from helpers.runs import Killed
 from pytorch_lightning import Callback
 
 import lightning_rl
+from lightning_rl.core.workers import _NICE
 from lightning_rl.lab.scalars import read_scalar
+from lightning_rl.methods.upside_down.method import UDRL
 from lightning_rl.methods.upside_down.rollouts import UpsideDownRollouts
+from lightning_rl.rollouts.collected import warm_up_requests
 
 TAGS = ("eval/return_mean", "eval_greedy/return_max", "time/eval_env_steps")
 SETTINGS = {"eval_interval": 2, "checkpoint_interval": 5}
@@ -59,6 +64,17 @@ def test_it_is_taken_up_before_the_next_one_and_before_a_checkpoint(tmp_path, mo
     taken.clear()
     outcome("UDRL", tmp_path, max_epochs=9, exp_name="waits", stop_return=1e6)
     assert taken == [1, 3, 5, 7]
+
+
+def test_its_workers_leave_the_cores_to_training_where_these_are_too_few():
+    data = UDRL("cartpole").rollouts(num_workers=1)
+    policy, niceness = data.method.policy.state_dict(), []
+    for collector in data.collectors:
+        collector.collect(warm_up_requests(0, 1), policy, 0)
+        (worker,) = collector._loader._iterator._workers
+        niceness.append(os.getpriority(os.PRIO_PROCESS, worker.pid))
+    data.close()
+    assert niceness == [_NICE + niceness[1], os.getpriority(os.PRIO_PROCESS, 0)]
 
 
 def test_a_run_that_is_killed_meanwhile_and_resumed_is_the_one_that_was_not(tmp_path, monkeypatch):
