@@ -26,6 +26,7 @@ STAMP := $(VENV)/.installed
 BOHB := $(VENV)/.bohb
 NOTEBOOKS := $(VENV)/.notebooks
 # One more than CI has cores: many tests wait, for Ray, workers and processes that were killed.
+COMPILING := $(wildcard tests/*/test_fused*.py) tests/nets/test_acting.py tests/methods/test_compiling.py
 PYTEST := $(BIN)/python -m pytest -n 3 --dist worksteal
 
 .PHONY: install train reproduce test test-cpus test-avx2 lint slow docs notebooks bench peers speedrun fuzz mutants crash density clean
@@ -38,9 +39,11 @@ train: $(STAMP)
 reproduce: $(STAMP)
 	$(BIN)/lightning-rl reproduce $(ARGS)
 
-# Types are checked beside the tests: half a minute on a fresh clone, most of it reading torch.
+# Types are checked beside the tests: half a minute on a fresh clone, most of it reading torch. What is compiled, and
+# kept, is compiled by its own tests first, as else each of the processes of the tests would do it.
 test: $(STAMP) $(BOHB)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check -q .
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(COMPILING)
 	$(BIN)/mypy & types=$$!; $(PYTEST) $(ARGS); tests=$$?; wait $$types && exit $$tests
 
 test-cpus: test-avx2

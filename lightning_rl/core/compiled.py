@@ -105,7 +105,7 @@ class _FirstCompile(event.Listener):
         module = str(event.data["dispatcher"].py_func.__module__)
         if module.startswith("lightning_rl.") and not self.said:
             self.said = True
-            say("compiling the updates for this processor, once: some seconds ..")
+            say("compiling for this processor, once: up to half a minute ..")
 
     def on_end(self, event: Any) -> None: ...
 
