@@ -75,7 +75,7 @@ def test_an_error_of_training_is_in_its_row(speedrun, tmp_path):
         "--num_seeds",
         "1",
     ]
-    with pytest.raises(speedrun.UserError, match=r"no\.ckpt' does not exist"):
+    with pytest.raises(speedrun.UserError, match=r"' does not exist"):
         speedrun.speedrun(flags, tmp_path / "records.csv")
     (tmp_path / "no.ckpt").write_text("no checkpoint")
     assert speedrun.speedrun(flags, tmp_path / "records.csv") == 2
