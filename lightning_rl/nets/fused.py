@@ -290,10 +290,7 @@ def _close_gates(net: Net) -> None:
 @compiled
 def clip(gradient: Any, limit: float) -> None:
     """Scales ``[D]`` down to this 2-norm, as ``torch.nn.utils.clip_grad_norm_`` does."""
-    total = F(0)
-    for each in gradient:
-        total += each * each
-    factor = F(limit / (np.sqrt(total) + 1e-6))
+    factor = F(limit / (np.sqrt(np.dot(gradient, gradient)) + 1e-6))
     if factor < 1:
         gradient *= factor
 

@@ -124,6 +124,6 @@ def test_generations_and_collections_say_how_far_they_are(
     parts = []
     monkeypatch.setattr(training, "under_way", lambda *given: parts.append(max(given)))
     train_cli(tmp_path, 1, gamename=gamename, implementation=implementation)
-    assert len(parts) > 3
+    assert len(parts) > 1
     assert all(0 <= part <= 1 for part in parts)
     assert max(parts) >= 0.5

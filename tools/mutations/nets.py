@@ -51,7 +51,7 @@ MUTATIONS = [
         ("if layer <= net.num_gated", "if layer < net.num_gated"),
         ("grad[k] *= F(1) - active[k] * active[k]", "grad[k] *= F(1) - active[k]"),
         ("if x > _TANH_IS_ONE:", "if False:"),
-        ("(np.sqrt(total) + 1e-6)", "np.sqrt(total + 1)"),
+        ("np.sqrt(np.dot(gradient, gradient)) + 1e-6", "np.sqrt(np.dot(gradient, gradient) + 1)"),
         ("if factor < 1:", "if True:"),
         ("1 - learner.beta2**step", "1 - learner.beta2"),
         ("average[d] += share * (params[d]", "average[d] += (params[d]"),
