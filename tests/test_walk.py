@@ -29,12 +29,12 @@ PLUMBING = re.compile(
 )
 
 AT_MOST = {
-    ("RCP-A", "cartpole"): 21_432,
-    ("UDRL", "cartpole"): 19_691,
-    ("REINFORCE", "cartpole"): 12_534,
-    ("DDQN", "cartpole"): 24_365,
-    ("SE", "cartpole"): 29_471,
-    ("categorical-latent", "panflute-2"): 23_740,
+    ("RCP-A", "cartpole"): 21_473,
+    ("UDRL", "cartpole"): 19_732,
+    ("REINFORCE", "cartpole"): 12_575,
+    ("DDQN", "cartpole"): 24_402,
+    ("SE", "cartpole"): 29_330,
+    ("categorical-latent", "panflute-2"): 23_752,
 }
 """Tokens, as they are: a walk may become shorter, not longer."""
 
