@@ -138,10 +138,10 @@ def test_a_run_ends_where_it_ended_when_it_was_recorded(case, tmp_path):
     assert found["returns"].keys() == known["returns"].keys()
     for tag, values in known["returns"].items():
         assert found["returns"][tag] == pytest.approx(values, rel=1e-3, abs=1e-3), tag
-    # Another processor rounds differently: a thousandth of the largest move.
+    # Another processor rounds differently: half a hundredth of the largest move.
     scale = max(abs(known["moved"][0]), abs(known["moved"][10]))
     assert scale > 0
-    assert found["moved"][:11] == pytest.approx(known["moved"][:11], abs=1e-3 * scale)
+    assert found["moved"][:11] == pytest.approx(known["moved"][:11], abs=5e-3 * scale)
     assert found["moved"][11:] == pytest.approx(known["moved"][11:], rel=1e-2, abs=1e-2 * scale)
 
 
