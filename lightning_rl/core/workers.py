@@ -22,7 +22,6 @@ from lightning_rl.core.stopping import LEAVE_S
 
 GRACE_S = 600  # for a parent that finishes its epoch; one that is not ours may take long
 _POLL_S = 0.5
-_NICE = 6  # a quarter of the time of others
 
 
 def cores() -> int:
@@ -101,20 +100,19 @@ def compute_for_small_networks() -> None:
     torch.set_flush_denormal(True)
 
 
-def begin_worker(worker_id: int = 0, gives_way: bool = False) -> None:
+def begin_worker(worker_id: int = 0, nice: int = 0) -> None:
     """One thread; leaves with its parent. Ctrl-C and SIGTERM are for the parent, which then ends
     its workers.
 
     A SIGTERM to the whole group gives the parent time to finish its epoch before the worker leaves
     too.
-    worker_id: as a DataLoader numbers its workers. gives_way: where there are fewer cores than
-    processes, the others go first.
+    worker_id: as a DataLoader numbers its workers. nice: how far others go first where there are
+    fewer cores than processes.
     """
     import torch
 
     torch.set_num_threads(1)
-    if gives_way:
-        os.nice(_NICE)
+    os.nice(nice)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, lambda number, frame: signal.alarm(GRACE_S))

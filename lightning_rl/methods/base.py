@@ -254,10 +254,10 @@ class Method(LightningModule):
             check_shapes(name, own, takes, gives)
         return own
 
-    def collector(self, num_workers: int, gives_way: bool = False) -> Collector:
-        """Plays episodes of the method's policy; gives_way: see ``Collector``."""
+    def collector(self, num_workers: int, nice: int = 0) -> Collector:
+        """Plays episodes of the method's policy in its environment; nice: see ``Collector``."""
         count, rule = whole_number("num_workers", num_workers, 0), self.command_rule()
-        return Collector(self.spec, self.policy, count, self.cfg.chunk_size, rule, gives_way)
+        return Collector(self.spec, self.policy, count, self.cfg.chunk_size, rule, nice)
 
     def count_updates(self, name: str, losses: Tensor) -> float:
         """Counts an epoch's updates, by their losses ``[U]``; the mean loss.

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from lightning_rl.methods.base import Method
 
 
+# The process that trains goes first where cores are too few, then its next episodes.
+_NICE, _NICE_EVALUATION = 4, 10
+
+
 class CollectedRollouts(Rollouts):
     """Data of a method that learns from episodes of its current policy.
 
@@ -39,8 +43,8 @@ class CollectedRollouts(Rollouts):
     plays_beside = True
 
     def __init__(self, method: Method, num_workers: int, overlap: bool = False):
-        super().__init__(method, method.collector(num_workers, gives_way=True))
-        self.collector = method.collector(num_workers)
+        super().__init__(method, method.collector(num_workers, _NICE_EVALUATION))
+        self.collector = method.collector(num_workers, _NICE)
         self.collectors.append(self.collector)
         self.run_seed, self.overlap = method.seed, overlap
         self.epoch = 0

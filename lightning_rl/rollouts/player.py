@@ -282,7 +282,7 @@ class Collector:
         chunk_size: episodes that are played in lock-step, but at most half of a collection, so that
             two workers have something to play; results may depend on it by rounding.
         next_command: how a command changes after a step; None: it stays.
-        gives_way: nobody waits for the workers, see ``begin_worker``.
+        nice: of the workers, see ``begin_worker``.
     """
 
     def __init__(
@@ -292,7 +292,7 @@ class Collector:
         num_workers: int,
         chunk_size: int,
         next_command: CommandRule | None = None,
-        gives_way: bool = False,
+        nice: int = 0,
     ):
         self.behaviour = copy.deepcopy(policy).cpu().requires_grad_(False).eval()
         self.version = torch.full((), -1, dtype=torch.int64)
@@ -302,7 +302,7 @@ class Collector:
             self.version.share_memory_()
             check_may_start(f"num_workers {num_workers}", "give num_workers=0")
             check_sendable(self.player)
-        self.num_workers, self.chunk_size, self.gives_way = num_workers, chunk_size, gives_way
+        self.num_workers, self.chunk_size, self.nice = num_workers, chunk_size, nice
         self._chunks: list[Sequence[Request]] = []  # those of the collection that was started last
         self._finished = 0  # chunks of it
         self._loader: DataLoader[list[Episode] | RolloutError] | None = None
@@ -320,7 +320,7 @@ class Collector:
             num_workers=self.num_workers,
             persistent_workers=self.num_workers > 0,
             prefetch_factor=_MAX_OUTSTANDING if self.num_workers else None,
-            worker_init_fn=functools.partial(begin_worker, gives_way=self.gives_way),
+            worker_init_fn=functools.partial(begin_worker, nice=self.nice),
             # or each collection would draw from torch's global generator
             generator=torch.Generator(),
         )

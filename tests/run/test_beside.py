@@ -9,7 +9,6 @@ from helpers.runs import Killed
 from pytorch_lightning import Callback
 
 import lightning_rl
-from lightning_rl.core.workers import _NICE
 from lightning_rl.lab.scalars import read_scalar
 from lightning_rl.methods.upside_down.method import UDRL
 from lightning_rl.methods.upside_down.rollouts import UpsideDownRollouts
@@ -66,15 +65,15 @@ def test_it_is_taken_up_before_the_next_one_and_before_a_checkpoint(tmp_path, mo
     assert taken == [1, 3, 5, 7]
 
 
-def test_its_workers_leave_the_cores_to_training_where_these_are_too_few():
+def test_training_goes_first_where_cores_are_too_few_and_evaluation_last():
     data = UDRL("cartpole").rollouts(num_workers=1)
-    policy, niceness = data.method.policy.state_dict(), []
-    for collector in data.collectors:
+    policy, niceness = data.method.policy.state_dict(), [os.getpriority(os.PRIO_PROCESS, 0)]
+    for collector in (data.collector, data.evaluator):
         collector.collect(warm_up_requests(0, 1), policy, 0)
         (worker,) = collector._loader._iterator._workers
         niceness.append(os.getpriority(os.PRIO_PROCESS, worker.pid))
     data.close()
-    assert niceness == [_NICE + niceness[1], os.getpriority(os.PRIO_PROCESS, 0)]
+    assert niceness[0] < niceness[1] < niceness[2]
 
 
 def test_a_run_that_is_killed_meanwhile_and_resumed_is_the_one_that_was_not(tmp_path, monkeypatch):
