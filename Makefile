@@ -90,7 +90,7 @@ density:
 $(STAMP): setup.cfg constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) torch
-	$(PIP) -e '.[dev]'
+	$(PIP) -e '.[all,dev]'
 	$(BIN)/python tools/bytecode.py
 	@touch $@
 

@@ -32,10 +32,11 @@ from lightning_rl.envs.spec import env_spec
 from lightning_rl.methods.base import Method
 from lightning_rl.rollouts.data_module import evaluation_requests
 from lightning_rl.rollouts.player import Player
+from lightning_rl.run.logger import RunLogger
 from lightning_rl.run.options import RunOptions
 from lightning_rl.run.runtime import prepare_process
 from lightning_rl.run.state import LAST
-from lightning_rl.run.train import Run, RunLogger, run_training
+from lightning_rl.run.train import Run, run_training
 
 CHAINED = "lunarlander-chained"
 Flight = tuple[int, list[Any]]

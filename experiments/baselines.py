@@ -39,6 +39,7 @@ from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.functional.value_learning import epsilon_after
 from lightning_rl.methods.base import return_scalars
 from lightning_rl.run.callbacks import last_returns
+from lightning_rl.run.logger import RunLogger
 from lightning_rl.run.options import RunOptions
 from lightning_rl.run.run_config import run_config
 from lightning_rl.run.runtime import prepare_process
@@ -52,7 +53,6 @@ from lightning_rl.run.state import (
     write_config,
     write_state,
 )
-from lightning_rl.run.train import RunLogger
 
 try:
     from stable_baselines3 import DQN, PPO, TD3

@@ -46,9 +46,9 @@ from lightning_rl.cli import main
 from lightning_rl.core import files
 from lightning_rl.core.workers import cores
 from lightning_rl.lab.protocols.results import open_results
+from lightning_rl.run import logger as log
 from lightning_rl.run import state
-from lightning_rl.run import train as run
-from lightning_rl.run.train import RunLogger
+from lightning_rl.run.logger import RunLogger
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
@@ -271,12 +271,12 @@ class Logger(RunLogger):
 def quick() -> Any:
     """Without the seconds that a thousand runs would spend on what is the same in each."""
     commit, system = state._git_commit, files.system
-    run.RunLogger = Logger
+    log.RunLogger = Logger
     state._git_commit = lambda: None
     try:
         yield
     finally:
-        state._git_commit, files.system, run.RunLogger = commit, system, RunLogger
+        state._git_commit, files.system, log.RunLogger = commit, system, RunLogger
 
 
 def attempt(family: str, folder: Path, disk: Disk, chance: random.Random) -> tuple[int | None, str]:

@@ -20,6 +20,7 @@ from lightning_rl.cli.tools import tools, use
 from lightning_rl.core.arguments import Parser, list_commands
 from lightning_rl.core.catalogue import import_own_modules
 from lightning_rl.core.errors import user_message
+from lightning_rl.core.extras import missing
 from lightning_rl.core.lines import guard_terminal, say
 from lightning_rl.core.modules import look_in
 from lightning_rl.core.stopping import Stopped, after, exit_code, stoppable
@@ -43,7 +44,7 @@ def main(argv: Sequence[str] | None = None, program: str = "trainer.py") -> int:
         say(message, error=True)
         return exit_code(stop)
     except Exception as error:
-        line = user_message(error, _resumable(words))
+        line = user_message(error, _resumable(words)) or missing(error)
         if line is None:
             raise
         say(f"error: {line}", error=True)

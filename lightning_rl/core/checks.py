@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.util
 import numbers
 import operator
 import os
@@ -16,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.extras import is_installed
 from lightning_rl.core.limits import (
     NAME_BYTES,
     PATH_BYTES,
@@ -279,11 +279,14 @@ def listed(given: Any) -> list[Any]:
 
 @functools.cache
 def has_numba() -> bool:
-    """Whether compiled functions can be used; says once if numba is missing."""
-    if importlib.util.find_spec("numba") and importlib.util.find_spec("threadpoolctl"):
-        return True
-    say("numba is not installed: torch computes what it would compile, several times slower")
-    return False
+    """Whether compiled functions can be used; says once if numba or what it needs is missing."""
+    absent = [name for name in ("numba", "scipy", "threadpoolctl") if not is_installed(name)]
+    if absent:
+        say(
+            f"{absent[0]} is not installed: torch computes what numba would compile, several times "
+            "slower"
+        )
+    return not absent
 
 
 def optional_module(name: str, what: str, remedy: str) -> ModuleType:

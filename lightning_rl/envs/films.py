@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image, ImageDraw, ImageFont
 
 from lightning_rl.core.files import write_bytes
 from lightning_rl.core.types import Array, FloatArray
@@ -87,6 +86,8 @@ def captioned(frame: Array, parts: Sequence[str]) -> Array:
     """A frame uint8 ``[height, width, 3]`` above a line of text, both sides even, small frames
     magnified.
     """
+    from PIL import Image, ImageDraw, ImageFont  # of films alone
+
     times = math.ceil(_NARROWEST / frame.shape[1])
     frame = frame.repeat(times, axis=0).repeat(times, axis=1)
     height, width = frame.shape[0] & ~1, frame.shape[1] & ~1

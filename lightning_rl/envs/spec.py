@@ -19,6 +19,7 @@ from gymnasium.envs.registration import EnvSpec as GymSpec
 
 from lightning_rl.core.checks import checked_gamename
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.extras import require
 from lightning_rl.core.gamenames import (
     GAMES,
     Game,
@@ -326,6 +327,7 @@ def _quiet_mujoco(entry: GymSpec) -> Iterator[None]:
     if not str(entry.entry_point).startswith("gymnasium.envs.mujoco"):
         yield
         return
+    require(f"'{entry.id}'", "mujoco")
     import mujoco  # type: ignore[import-untyped]
 
     def warn(text: str) -> None:

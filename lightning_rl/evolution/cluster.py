@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.extras import require
 from lightning_rl.core.modules import looked_in, notes, take
 from lightning_rl.core.workers import compute_for_small_networks, cores
 from lightning_rl.evolution.executors import Evaluate, Executor, SerialExecutor, shards, unshard
@@ -41,6 +42,7 @@ def join_cluster(address: str | None, packages: Sequence[Path] = ()) -> bool:
     """
     for name, value in _SETTINGS.items():
         os.environ.setdefault(name, value)
+    require("a Ray cluster", "ray")
     import ray
 
     address = address or os.environ.get("RAY_ADDRESS") or None  # Ray itself reads it, too
@@ -164,6 +166,7 @@ class RayExecutor(Executor):
     """
 
     def __init__(self, address: str | None = None):
+        require("executor=ray", "ray")
         import ray
 
         self._ray, self._started_here = ray, join_cluster(address)

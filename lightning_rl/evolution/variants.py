@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.extras import require
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.evolution.strategies import (
     GaussianProposal,
@@ -106,6 +107,7 @@ class CMAES(Strategy, name="cmaes"):
     MAX_SIZE, MIN_POPULATION = 1000, 4
 
     def __init__(self, start: Tensor, evolved: Tensor, cfg: StrategyConfig, run_seed: int):
+        require("strategy=cmaes", "cmaes")
         # It imports scipy, which nothing else here needs.
         from cmaes import CMA  # type: ignore[import-untyped]
 

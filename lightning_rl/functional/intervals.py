@@ -14,6 +14,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from lightning_rl.core.extras import require
+
 Floats = npt.NDArray[np.float64]
 Interval = tuple[Floats, Floats, Floats]
 """(value, low, high)."""
@@ -100,8 +102,8 @@ def squared_error(values: Floats) -> Floats:
 
 def student_quantile(freedom: float, confidence: float = CONFIDENCE) -> float:
     """Student's quantile of a two-sided interval; nan without a degree of freedom."""
-    from scipy import (
-        special,
-    )  # scipy.stats has the same under a plainer name, and takes seconds to import
+    require("a confidence interval", "scipy")
+    # scipy.stats has the same under a plainer name, and takes seconds to import
+    from scipy import special
 
     return float(special.stdtrit(freedom, (1 + confidence) / 2)) if freedom > 0 else float("nan")

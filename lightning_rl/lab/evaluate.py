@@ -21,6 +21,7 @@ import torch
 from lightning_rl.core.checks import check_weights, check_workers, whole_number
 from lightning_rl.core.console import counting
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.extras import lacking, require
 from lightning_rl.core.files import read_text, refuse_foreign, write_plain
 from lightning_rl.core.limits import EPISODES, WHOLE, shorten, shown
 from lightning_rl.core.outputs import File, Out, owned_picture
@@ -241,7 +242,7 @@ def evaluate_checkpoint(
     report = {**about, **evaluate(method, episodes, given, num_workers), "video": None}
     # Before the environment's own code draws: what was played is not lost.
     out.write(_report_file(kept, report))
-    if can_film(method.spec):
+    if can_film(method.spec) and lacking("a film", "moviepy") is None:
         (request,) = _requests(method, 1, full_command(method, given), method.action_mode)
         record_episode(method, request, film, asked_text(given))
         report["video"] = str(film)
@@ -295,6 +296,7 @@ def sweep(
         force: overwrite files of these names that no sweep has written.
     """
     values = parse_sweep(text)
+    require("the figure of a sweep", "matplotlib", "pandas")
     method = load_method(path)
     words = [exact(float(point)) for point in re.split("[=:,]", text)[1:]]
     if "," in text:
@@ -402,7 +404,8 @@ def print_report(report: Mapping[str, Any]) -> None:
         rows.append([mode, *(f"{stats['return'][key]:.1f}" for key in columns), length])
     player = f", a {report['agent']} agent that learned on its proxy" if "agent" in report else ""
     title = f"{report['implementation']} on {report['gamename']}{player}"
-    film = f"video: {report['video'] or 'none, this environment cannot render'}"
+    no_film = lacking("a film", "moviepy") or "this environment cannot render"
+    film = f"video: {report['video'] or f'none, {no_film}'}"
     put_rows(rows, f"{title}, {report['episodes']} episodes each", caption, end=film)
 
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.extras import require
 from lightning_rl.core.outputs import owned_picture
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.func_env import FuncEnv
@@ -32,6 +33,7 @@ def imagine(path: Path, episodes: int, force: bool = False) -> dict[str, Any]:
     Writes ``imagination.png`` (one roll-out of each, the errors below), ``.svg`` and ``.csv``
     beside the checkpoint; the report.
     """
+    require("the figure of --imagine", "matplotlib", "pandas")
     method = load_method(path)
     if not isinstance(method, ModelBased):
         raise UserError(

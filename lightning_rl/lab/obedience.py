@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lightning_rl.core.console import Advance
+from lightning_rl.core.extras import require
 from lightning_rl.core.lines import say
 from lightning_rl.core.types import Array, Request
 from lightning_rl.functional.ranks import rank_correlation
@@ -97,6 +98,7 @@ class Trials:
         regression. A constant stretch of that is one point, at the mean of its commands; between
         points it is linear.
         """
+        require("a calibration", "scipy")
         from scipy.optimize import isotonic_regression
 
         order = np.argsort(self.first, kind="stable")

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 
@@ -138,6 +137,9 @@ def _parsed(path: Path, size: int) -> Events:
     if size > EVENT_BYTES:
         print_skipped(path, f"it has {size:,} bytes, the limit is {EVENT_BYTES:,}")
         return Events({}, 0.0)
+    # Of TensorBoard, which is asked for first: this name alone would not say what to install.
+    from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+
     scalars: dict[str, list[tuple[int, float, float]]] = {}
     started: float | None = None
     try:

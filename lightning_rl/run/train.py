@@ -15,17 +15,15 @@ from typing import Any
 
 from pytorch_lightning import Callback, Trainer
 from pytorch_lightning.callbacks import ProgressBar
-from pytorch_lightning.loggers import Logger, TensorBoardLogger
-from tensorboard.compat.proto.event_pb2 import Event, SessionLog
-from tensorboard.summary.writer.event_file_writer import _AsyncWriterThread
+from pytorch_lightning.loggers import CSVLogger, Logger
 from torch import nn
-from torch.utils.tensorboard.summary import hparams as hparams_summary
 
 from lightning_rl.core.catalogue import entry
 from lightning_rl.core.checks import check_workers, refuse_other_lightning
 from lightning_rl.core.config import keys
 from lightning_rl.core.errors import RolloutError, UserError
-from lightning_rl.core.files import adopt, require_place
+from lightning_rl.core.extras import lacking, require
+from lightning_rl.core.files import adopt
 from lightning_rl.core.limits import nearest, shorten, shown
 from lightning_rl.core.lines import say
 from lightning_rl.core.modules import allow
@@ -70,9 +68,6 @@ from lightning_rl.run.state import (
     write_state,
 )
 
-# Names only, the values come with the scalars.
-_HPARAM_METRICS = ("eval/return_mean", "eval_greedy/return_mean")
-
 
 @dataclasses.dataclass(frozen=True)
 class Run:
@@ -91,72 +86,6 @@ class Run:
     path: Path
     metrics: Mapping[str, float]
     signal: int = 0
-
-
-class RunLogger(TensorBoardLogger):
-    """TensorBoard in the folder of a run, one curve however often it was resumed.
-
-    Its hparams tab has method, environment, experiment and seed, then the whole config, with the
-    evaluation returns as metrics.
-    """
-
-    def __init__(self, options: RunOptions):
-        super().__init__(options.run_dir, name="logger", version=0, default_hp_metric=False)
-        self.first_columns = {
-            "implementation": options.implementation,
-            "gamename": options.gamename,
-            "exp_name": options.exp_name,
-            "seed": options.seed,
-        }
-        self._begun = False
-
-    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        """The first call marks a start at its step: TensorBoard drops later values of an earlier
-        start that was killed.
-        """
-        self._require_place()
-        if not self._begun:
-            self._begun = True
-            self.experiment.file_writer.add_event(
-                Event(session_log=SessionLog(status=SessionLog.START)), step
-            )
-        try:
-            super().log_metrics(dict(metrics), step)
-        # what Lightning makes of whatever is raised meanwhile: a worker's death, a full disk
-        except ValueError as error:
-            raise (error.__cause__ or error) from None
-
-    def _require_place(self) -> None:
-        """UserError where its files are gone, of which TensorBoard's own thread would only print
-        a traceback.
-        """
-        if self._experiment is None:
-            return
-        require_place(Path(self.log_dir))
-        if not Path(self.log_dir).is_dir():
-            raise UserError(
-                f"'{self.log_dir}' was moved or removed, which has ended the run that wrote there; "
-                "--resume goes on"
-            )
-
-    def finalize(self, status: str) -> None:
-        """Writes what is still waiting; nothing where the folder is gone, which the run has been
-        told or will be.
-        """
-        if self._experiment is None or Path(self.log_dir).is_dir():
-            super().finalize(status)
-
-    def log_hyperparams(self, params: Any, metrics: Any = None, step: int | None = None) -> None:
-        """Lightning calls it once, with the method's ``hparams``; of several seeds' loggers each
-        writes its own seed.
-        """
-        flat = {**self.first_columns, **params["config"]}
-        plain = {
-            k: v if isinstance(v, bool | int | float | str) else str(v) for k, v in flat.items()
-        }
-        super().log_hyperparams(plain)  # hparams.yaml
-        for summary in hparams_summary(plain, dict.fromkeys(_HPARAM_METRICS, 0.0)):
-            self.experiment.file_writer.add_summary(summary)
 
 
 def train(
@@ -312,9 +241,7 @@ def _run(
                     adopt(folder / LAST)
             stop = StopOnSignal(folders)
             held.callback(stop.restore)
-            loggers = (
-                [RunLogger(run) for run in options.single_runs()] if logger is True else logger
-            )
+            loggers = own_loggers(options) if logger is True else logger
             trainer = _trainer(options, config, [stop, *callbacks], loggers, storage, beside)
             _fit(trainer, method, data, resume_from, stop)
         for folder in folders:
@@ -362,6 +289,22 @@ def _check_feasible(options: RunOptions, config: MethodConfig) -> None:
         raise UserError(
             f"gamename '{options.gamename}' cannot render; leave out --recording_epoch_interval"
         )
+    if options.recording_epoch_interval > 0:
+        require("--recording_epoch_interval", "moviepy")
+
+
+def own_loggers(options: RunOptions) -> list[Logger]:
+    """The loggers in the folders of a run, one for each seed: TensorBoard's, or CSV files where it
+    is not installed.
+    """
+    runs = options.single_runs()
+    line = lacking("TensorBoard's log", "tensorboard")
+    if line is not None:
+        say(f"{line}; scalars go to '{runs[0].run_dir}/logger/version_N/metrics.csv'", error=True)
+        return [CSVLogger(run.run_dir, name="logger") for run in runs]
+    from lightning_rl.run.logger import RunLogger
+
+    return [RunLogger(run) for run in runs]
 
 
 def _build_method(
@@ -398,6 +341,9 @@ def _fit(
         raise cause from leaving
 
 
+_WRITERS = "tensorboard.summary.writer.event_file_writer"
+
+
 @contextlib.contextmanager
 def _quiet_writers() -> Iterator[None]:
     """Meanwhile TensorBoard's threads end without a traceback where they cannot write: the main
@@ -408,7 +354,7 @@ def _quiet_writers() -> Iterator[None]:
     def failed(failure: threading.ExceptHookArgs) -> None:
         if (
             not isinstance(failure.exc_value, OSError)
-            or type(failure.thread).__module__ != _AsyncWriterThread.__module__
+            or type(failure.thread).__module__ != _WRITERS
         ):
             before(failure)
 

@@ -20,8 +20,9 @@ from lightning_rl.core.types import Request
 from lightning_rl.envs.gym_batch import GymBatch
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.rollouts.player import Collector, Player
+from lightning_rl.run.logger import RunLogger
 from lightning_rl.run.options import RunOptions
-from lightning_rl.run.train import RunLogger, worker_died
+from lightning_rl.run.train import worker_died
 
 
 def collector(num_workers: int, gamename: str = "cartpole", chunk_size: int = 3) -> Collector:

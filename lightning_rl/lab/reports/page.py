@@ -22,6 +22,7 @@ from PIL import Image
 
 from lightning_rl import __version__
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.extras import require
 from lightning_rl.core.files import read_bytes, read_text
 from lightning_rl.core.limits import PICTURE_BYTES
 from lightning_rl.core.lines import say
@@ -186,6 +187,7 @@ def _films(runs: Sequence[Run], videos: bool, skipped: Skipped) -> Iterator[dict
 
 def still(path: Path) -> bytes:
     """The middle frame of a film as a JPEG."""
+    require("a still of a film", "moviepy")
     from moviepy import VideoFileClip  # starts slowly
 
     with VideoFileClip(str(path)) as clip:

@@ -12,6 +12,7 @@ from typing import Any
 
 from lightning_rl.core.checks import optional_module
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.extras import require
 from lightning_rl.core.files import keep_record, read_text, refuse_foreign, remove
 from lightning_rl.core.lines import say
 from lightning_rl.core.modules import notes, take
@@ -47,6 +48,7 @@ NEEDS = {
 def tune(plan: Plan, resume: bool) -> int:
     """Runs the search, or goes on with one that was stopped; the exit code."""
     plan.check()
+    require("the figure of a search", "matplotlib")
     _require_packages(plan.tune.algorithm)
     state = plan.folder / STATE
     if state.exists() and not resume:
