@@ -7,7 +7,7 @@ imported when they are first used.
 import importlib
 import sys
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 TYPE_CHECKING = False  # that of ``typing`` would be imported from wherever this package is
 if TYPE_CHECKING:

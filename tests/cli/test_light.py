@@ -1,13 +1,8 @@
 """What is imported when: help and errors load nothing heavy, a run loads what it needs."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-from helpers import ROOT
 from helpers.budgets import tiny_flags
+from helpers.runs import run_python
 
 import lightning_rl
 from lightning_rl.cli.flags import COMMANDS
@@ -45,20 +40,6 @@ PLAYS = [
     ["demo"],
     ["proxies", "transfer", "out.csv"],
 ]
-
-
-def run_python(program: str, folder: Path, tries: int = 1) -> str:
-    """Runs Python code in a process of its own; what it prints. tries: of a time limit, as other
-    work only ever adds time.
-    """
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    for _ in range(tries):
-        done = subprocess.run(
-            [sys.executable, "-c", program], cwd=folder, env=env, capture_output=True, text=True
-        )
-        if done.returncode == 0:
-            return done.stdout
-    raise AssertionError(done.stderr)
 
 
 def test_help_and_usage_errors_are_light(tmp_path):

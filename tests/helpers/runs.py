@@ -3,6 +3,8 @@
 import ctypes
 import gc
 import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 
+from helpers import ROOT
 from helpers.budgets import tiny_flags
 from lightning_rl.cli import main
 from lightning_rl.core import files
@@ -36,6 +39,20 @@ def train_cli(logdir: Path, max_epochs: int | str, *flags: str, **given: Any) ->
 def cli(*words: object) -> int:
     """The exit code of a command line."""
     return main([str(word) for word in words])
+
+
+def run_python(program: str, folder: Path, tries: int = 1) -> str:
+    """Runs Python code in a process of its own; what it prints. tries: of a time limit, as other
+    work only ever adds time.
+    """
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    for _ in range(tries):
+        done = subprocess.run(
+            [sys.executable, "-c", program], cwd=folder, env=env, capture_output=True, text=True
+        )
+        if done.returncode == 0:
+            return done.stdout
+    raise AssertionError(done.stderr)
 
 
 def log_scalars(run: Path, scalars: Mapping[str, Mapping[int, float]], version: int = 0) -> Path:
