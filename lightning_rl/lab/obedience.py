@@ -98,7 +98,6 @@ class Trials:
         regression. A constant stretch of that is one point, at the mean of its commands; between
         points it is linear.
         """
-        require("a calibration", "scipy")
         from scipy.optimize import isotonic_regression
 
         order = np.argsort(self.first, kind="stable")
@@ -159,6 +158,7 @@ def calibrate(
         num_workers: processes that play; results do not depend on it.
         advance: is called with how many more episodes were played, and of which round.
     """
+    require("a calibration", "scipy")
     low, high = method.command_limits() or (0.0, 0.0)
     rest = (method.first_command() or ())[1:]
     parameters = method.policy.state_dict()

@@ -68,7 +68,7 @@ assert main(["eval", str(run.path), "--episodes", "2"], program="lightning-rl") 
             ["train", "--gamename", "cartpole", "--recording_epoch_interval", "1"],
             "--recording_epoch_interval needs moviepy: pip install 'lightning_rl[films]'",
         ),
-        (["tune", "--gamename", "cartpole"], "this needs pandas"),
+        (["tune", "--gamename", "cartpole"], "this needs tensorboard: pip install 'tensorboard'"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
