@@ -55,9 +55,12 @@ def require(what: str, *packages: str) -> None:
 
 def missing(error: Exception) -> str | None:
     """One line about an import that failed for want of such a package; None for other errors."""
-    if isinstance(error, ModuleNotFoundError) and error.name in INSTALLED_BY:
-        return _line("this", error.name)
-    return None
+    if not isinstance(error, ModuleNotFoundError):
+        return None
+    package = (error.name or "").partition(".")[0]
+    if package not in INSTALLED_BY or is_installed(package):
+        return None
+    return _line("this", package)
 
 
 def _line(what: str, package: str) -> str:
