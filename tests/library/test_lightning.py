@@ -12,8 +12,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from helpers import ROOT
 from helpers.budgets import tiny_settings
 from helpers.methods import quiet_trainer
+from helpers.pretended_machine import blocks
 from pytorch_lightning import Callback, Trainer
 from pytorch_lightning.callbacks import (
     EMAWeightAveraging,
@@ -592,3 +594,20 @@ def test_mixed_precision_clips_too_and_other_precisions_are_refused_in_one_line(
             "that",
         ):
             fit(name, tmp_path, 2, precision=precision)
+
+
+def test_lightning_cli_trains_as_the_page_says(tmp_path):
+    pytest.importorskip("jsonargparse", reason="the extra dev is not installed")
+    pages = blocks(ROOT / "docs" / "how_to" / "loggers.md")
+    (program,) = [block.text for block in pages if block.title == "lander.py"]
+    names = {"__name__": "lander"}
+    exec(program, names)
+    asked = {"gamename": "CartPole-v1", "seed": 3, "learning_rate": 0.003}
+    words = [f"--model.{name}={value}" for name, value in asked.items()]
+    folder = f"--trainer.default_root_dir={tmp_path}"
+    command = names["CLI"](names["lander"], args=["fit", *words, "--trainer.max_epochs=2", folder])
+    method = command.model
+    assert (method.spec.gamename, method.seed, method.cfg.learning_rate) == tuple(asked.values())
+    assert command.trainer.current_epoch == 2
+    assert int(method.env_steps) > 0
+    assert list(tmp_path.rglob("*.ckpt"))
