@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from lightning_rl.core.gamenames import register_env
+    from lightning_rl.core.types import Episode
     from lightning_rl.envs.gym import make_env
     from lightning_rl.envs.proxy_env import load_proxy
     from lightning_rl.lab.evaluate import evaluate
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from lightning_rl.methods.upside_down.commands import Command, register_command
     from lightning_rl.methods.upside_down.targets import Target, register_target
     from lightning_rl.methods.upside_down.weightings import Weighting, register_weighting
+    from lightning_rl.run.datasets import load_dataset
     from lightning_rl.run.loading import LoadedAgent, load
     from lightning_rl.run.train import Run, train
 
@@ -47,6 +49,8 @@ _NAMES = {
     "lab.evaluate": ("evaluate",),
     "envs.gym": ("make_env",),
     "core.gamenames": ("register_env",),
+    "core.types": ("Episode",),
+    "run.datasets": ("load_dataset",),
     "methods.registry": ("register_method",),
     "envs.proxy_env": ("load_proxy",),
     "methods.upside_down": ("UDRL", "RCPR", "RCPA"),
@@ -89,6 +93,7 @@ __all__ = [
     "UDRL",
     "Command",
     "DuelingDDQN",
+    "Episode",
     "LoadedAgent",
     "ModelBased",
     "PolicyGradient",
@@ -99,6 +104,7 @@ __all__ = [
     "__version__",
     "evaluate",
     "load",
+    "load_dataset",
     "load_proxy",
     "make_env",
     "register_agent",

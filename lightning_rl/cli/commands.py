@@ -14,7 +14,14 @@ from lightning_rl.cli.flags import FINAL_EVAL_EPISODES, IMAGINED_EPISODES, SWEEP
 from lightning_rl.cli.tools import use
 from lightning_rl.core.catalogue import entry
 from lightning_rl.core.checks import check_workers
-from lightning_rl.core.config import check_key, keys, merged_values, parse_settings, read_settings
+from lightning_rl.core.config import (
+    check_key,
+    keys,
+    merged_values,
+    parse_settings,
+    read_settings,
+    require_offline,
+)
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES, named_game, unknown_gamename
 from lightning_rl.core.limits import nearest, shown, within
@@ -204,6 +211,8 @@ def run_options(arguments: Namespace) -> RunOptions:
     values["config"] = {}
     if arguments.config is not None:
         values["config"] = read_settings(arguments.config, found.name)
+    if arguments.dataset is not None:
+        require_offline(found)
     values["checkpoint"] = not arguments.no_checkpoint
     options = checked(RunOptions(**values))
     _check_gamename(options.gamename)

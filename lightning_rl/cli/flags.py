@@ -139,6 +139,14 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
             "environment (default {default}): {games}; or any Gymnasium id, or my_package:MyEnv-v0",
             metavar="NAME",
         ),
+        _option(
+            "dataset",
+            (Mode.TRAIN,),
+            "learn from these episodes and play none (UDRL, RCP-R, RCP-A): a Minari dataset, by "
+            "its folder or id, or a run directory, with the episodes that its checkpoint keeps; "
+            "--max_epochs is the budget",
+            metavar="SOURCE",
+        ),
         _option("exp_name", RUN, "folder of the experiment (default: {default})", metavar="NAME"),
         _option("seed", RUN, "seed of the run (default {default})", metavar="N"),
         _option(

@@ -1,11 +1,11 @@
 """Configs: a strict dataclass is the schema, the family's file in ``configs/`` the only place of
 values.
 
-``default`` < the block of the gamename < that of ``--preset`` under ``presets`` < ``--config`` <
-``--set key=value``; at each of
-the first three: what all of the family share < what the implementation extends < its own. A preset
-may hold blocks ``by_gamename``, too; ``procmaze-3`` reads those of ``procmaze`` and then its own,
-``CartPole-v1`` those of ``cartpole``, which is the same environment.
+``default`` < the block of the gamename < ``offline``, where the key of that name is true < that of
+``--preset`` under ``presets`` < ``--config`` < ``--set key=value``; at each of the first four: what
+all of the family share < what the implementation extends < its own. A preset may hold blocks
+``by_gamename``, too; ``procmaze-3`` reads those of ``procmaze`` and then its own, ``CartPole-v1``
+those of ``cartpole``, which is the same environment.
 """
 
 from __future__ import annotations
@@ -34,6 +34,9 @@ M = TypeVar("M", bound="MethodConfig")
 
 BY_GAMENAME = "by_gamename"
 """Key of a preset under which it has blocks for single environments."""
+
+OFFLINE = "offline"
+"""Key of a method that learns from a dataset where it is true, and the block of values for that."""
 
 OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "alpha": ("learning_rate",),
@@ -212,13 +215,19 @@ def presets(found: Entry) -> list[str]:
     )
 
 
-def merged_values(implementation: str, gamename: str, preset: str | None = None) -> list[Layer]:
-    """The values of an implementation for a gamename; UserError for an unknown preset."""
+def merged_values(
+    implementation: str, gamename: str, preset: str | None = None, offline: bool = False
+) -> list[Layer]:
+    """The values of an implementation for a gamename; UserError for an unknown preset.
+
+    offline: with those that are for learning from a dataset.
+    """
     found = entry(implementation)
     games = list(dict.fromkeys((base_name(gamename), gamename)))
-    merged: list[Layer] = [
-        layer for name in ("default", *games) for layer in block_layers(found, name)
-    ]
+    blocks = ["default", *games]
+    if offline:
+        blocks.append(OFFLINE)
+    merged: list[Layer] = [layer for name in blocks for layer in block_layers(found, name)]
     if preset is None:
         return merged
     if preset not in (known := presets(found)):
@@ -242,6 +251,15 @@ def keys(found: Entry) -> list[str]:
     return list(
         dict.fromkeys(key for _, values in block_layers(found, "default") for key in values)
     )
+
+
+def require_offline(found: Entry) -> None:
+    """UserError where an implementation cannot learn from a dataset."""
+    if OFFLINE not in keys(found):
+        raise UserError(
+            f"--dataset: {found.name} learns from what it plays; leave it out, or choose UDRL, "
+            "RCP-R or RCP-A"
+        )
 
 
 def as_setting(flag: str) -> str | None:
@@ -443,12 +461,21 @@ def refuse_ignored(ignored_keys: Mapping[str, str], *asked: tuple[str, Iterable[
 
 
 def config_layers(
-    implementation: str, gamename: str, preset: str | None, config: Mapping[str, Any]
+    implementation: str,
+    gamename: str,
+    preset: str | None,
+    config: Mapping[str, Any],
+    settings: Mapping[str, Any] | None = None,
 ) -> list[Layer]:
-    """(where, values) of all that lies below the settings: ``default`` < gamename < preset <
-    ``--config``.
+    """(where, values) of all that lies below the settings: ``default`` < gamename < ``offline`` <
+    preset < ``--config``.
     """
-    return [*merged_values(implementation, gamename, preset), ("--config", config)]
+    merged = merged_values(implementation, gamename, preset)
+    every = [*(values for _, values in merged), config, settings or {}]
+    said = [values[OFFLINE] for values in every if OFFLINE in values]
+    if said and said[-1] is True:
+        merged = merged_values(implementation, gamename, preset, offline=True)
+    return [*merged, ("--config", config)]
 
 
 def refuse_hidden_preset(
@@ -493,7 +520,7 @@ def load_config(
     config, settings = _given(config, preset), plain(settings, where)
     if preset is not None and config:
         refuse_hidden_preset(schema, implementation, gamename, preset, config)
-    layers = config_layers(implementation, gamename, preset, config)
+    layers = config_layers(implementation, gamename, preset, config, settings)
     built = build_config(schema, [*layers, (where, settings)])
     refuse_ignored(
         built.ignored_keys(),

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+import re
 from argparse import ArgumentTypeError
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,6 +25,10 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import WHOLE, shorten, shown
 from lightning_rl.core.modules import allow
 from lightning_rl.core.workers import cores
+
+MINARI = "minari:"
+MINARI_ID = re.compile(rf"({MINARI})?([-\w]+/)*[-\w]+-v\d+")
+"""The id of a Minari dataset; what is called so in the present folder, too, is said with MINARI."""
 
 
 class Kind:
@@ -159,6 +164,29 @@ class FigurePath(AnyPath):
         return path if "/" in text or path.exists() else Path("figures") / path
 
 
+class Source(Kind):
+    """Where episodes are: the path of a dataset or run, or the id of a Minari dataset; from Python
+    also the episodes themselves.
+    """
+
+    def __call__(self, text: str) -> str:
+        if not MINARI_ID.fullmatch(text) and not checked_path(text).exists():
+            raise ArgumentTypeError(
+                f"'{shorten(text)}' is not there; give a folder with a Minari dataset, the id of "
+                "one (NAME-v0), or a run directory"
+            )
+        return text
+
+    def check(self, name: str, value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return tuple(value)
+        text = str(user_path(name, value, "give a path, the id of a dataset, or a list of Episode"))
+        try:
+            return self(text)
+        except ArgumentTypeError as error:
+            raise UserError(f"{name} {error}") from error
+
+
 @dataclass(frozen=True)
 class Name(Kind):
     """A name, whatever it names. example: what the error for something else says."""
@@ -213,3 +241,4 @@ positive = Positive()
 gamename = Gamename()
 checked_path = AnyPath()
 figure_path = FigurePath()
+source = Source()

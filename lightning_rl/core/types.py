@@ -41,13 +41,19 @@ class Request:
     guidance: float | None = None
 
 
+STORED = Request("stored", 0)
+"""Of an episode of which nobody knows how it was asked for."""
+
+
 @dataclass(frozen=True)
 class Episode:
     """One episode of ``T`` decisions, as played.
 
-    obs ``[T+1, O]`` includes the final observation; action is ``[T]`` int64 or ``[T, A]`` float32;
-    reward ``[T]`` is raw; command ``[T, C]`` is the command that each action was chosen under.
-    env_steps: environment steps that it took, more than ``T`` where actions are repeated.
+    obs ``[T+1, O]`` includes the final observation; action is ``[T]`` int64, or ``[T, A]`` float32
+    in units where the action box is [-1, 1]; reward ``[T]`` is raw; command ``[T, C]`` is the
+    command that each action was chosen under.
+    env_steps: environment steps that it took, more than ``T`` where actions are repeated. What is
+    left out is not known, as of episodes that others have played.
     """
 
     obs: FloatArray
@@ -55,10 +61,10 @@ class Episode:
     reward: FloatArray
     terminated: bool
     truncated: bool
-    command: FloatArray | None
-    request: Request
-    policy_version: int
-    env_steps: int
+    command: FloatArray | None = None
+    request: Request = STORED
+    policy_version: int = 0
+    env_steps: int = 0
 
     @property
     def length(self) -> int:

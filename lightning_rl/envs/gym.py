@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
@@ -99,19 +100,23 @@ def make_env(game: str | EnvSpec, render: bool = False) -> Env:
     return _paid(_task(spec, truth("render", render)), spec)
 
 
-def rollout_env(spec: EnvSpec, render: bool = False) -> Env:
+def rollout_env(
+    spec: EnvSpec, render: bool = False, around: Callable[[Env], Env] | None = None
+) -> Env:
     """The environment of ``make_env`` as roll-outs play in it: with the actions of policies, of
-    ``acting_space``.
+    ``acting_space``. around: a wrapper of the environment as Gymnasium makes it.
     """
-    env = _task(spec, render)
+    env = _task(spec, render, around)
     own = env.action_space
     if spec.continuous or own != acting_space(own):  # policies may leave the box
         env = gymnasium.wrappers.TransformAction(env, OwnAction(own), acting_space(own))
     return _paid(env, spec)
 
 
-def _task(spec: EnvSpec, render: bool) -> Env:
+def _task(spec: EnvSpec, render: bool, around: Callable[[Env], Env] | None = None) -> Env:
     env = plain_env(spec, render_mode="rgb_array") if render else plain_env(spec)
+    if around is not None:
+        env = around(env)
     if spec.action_space is not None and env.action_space != spec.action_space:
         now = f"its actions are {shown(env.action_space)} now, {shown(spec.action_space)} before"
         raise UserError(

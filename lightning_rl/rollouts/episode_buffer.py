@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from lightning_rl.core.contents import check_alike
-from lightning_rl.core.types import Array, Episode, Request
+from lightning_rl.core.types import Array, Episode
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.returns import discounted_returns
 
@@ -189,7 +189,6 @@ class EpisodeBuffer:
             state["terminated"],
             strict=True,
         )
-        stored = Request("stored", 0)  # how an episode was asked for is not kept
         episodes = []
         for obs, action, reward, terminated in parts:
             episode = Episode(
@@ -198,9 +197,6 @@ class EpisodeBuffer:
                 reward=reward.numpy(),
                 terminated=terminated,
                 truncated=not terminated,
-                command=None,
-                request=stored,
-                policy_version=0,
                 env_steps=len(reward),
             )
             episodes.append(episode)

@@ -189,11 +189,16 @@ class StopAtReturn(Callback):
 
 class RunProgress(Callback):
     """Steps per second, last returns and the time left, by whichever budget ends first;
-    max_episodes: of each seed.
+    max_episodes: of each seed. offline: updates per second, as no steps are taken.
     """
 
     def __init__(
-        self, name: str, max_epochs: int, max_env_steps: int | None, max_episodes: int | None = None
+        self,
+        name: str,
+        max_epochs: int,
+        max_env_steps: int | None,
+        max_episodes: int | None = None,
+        offline: bool = False,
     ):
         self.name, self.max_epochs, self.max_env_steps, self.max_episodes = (
             name,
@@ -201,9 +206,10 @@ class RunProgress(Callback):
             max_env_steps,
             max_episodes,
         )
+        self.counter, self.unit = ("num_updates", "updates") if offline else ("env_steps", "steps")
         self._bar: ProgressBar | None = None
         self._started = time.monotonic()
-        self._steps_at_start = 0
+        self._done_at_start = 0
 
     def share(self, epochs: int, env_steps: int, episodes: float = 0.0) -> float:
         """Share of the budget that is used, 0 .. 1."""
@@ -213,23 +219,25 @@ class RunProgress(Callback):
 
     def on_train_start(self, trainer: Trainer, pl_module: Any) -> None:
         self._started = time.monotonic()
-        self._steps_at_start = int(pl_module.env_steps)
+        self._done_at_start = int(getattr(pl_module, self.counter))
         epoch = (
             1 / self.max_epochs if self.max_env_steps is None and self.max_episodes is None else 0.0
         )
-        share = self.share(trainer.current_epoch, self._steps_at_start, float(pl_module.episodes))
+        steps = int(pl_module.env_steps)
+        share = self.share(trainer.current_epoch, steps, float(pl_module.episodes))
         self._bar = ProgressBar(self.name, share, epoch)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: Any) -> None:
         assert self._bar is not None
         steps, epoch = int(pl_module.env_steps), trainer.current_epoch + 1
-        rate = (steps - self._steps_at_start) / max(time.monotonic() - self._started, 1e-9)
+        count, unit = int(getattr(pl_module, self.counter)), self.unit
+        rate = (count - self._done_at_start) / max(time.monotonic() - self._started, 1e-9)
         returns = last_returns(pl_module.scalars)
-        done = f"{steps:,}" if steps < 100_000 else f"{steps / 1e6:.2f}M"
-        counts = (f"epoch {epoch}/{self.max_epochs}", f"{done} steps")
+        done = f"{count:,}" if count < 100_000 else f"{count / 1e6:.2f}M"
+        counts = (f"epoch {epoch}/{self.max_epochs}", f"{done} {unit}")
         share = self.share(epoch, steps, pl_module.scalars.get("time/episodes", 0.0))
         self._bar.epoch = max(0.0, share - self._bar.share)
-        self._bar.show(share, [*returns[:1], f"{rate:,.0f} steps/s", *returns[1:], *counts])
+        self._bar.show(share, [*returns[:1], f"{rate:,.0f} {unit}/s", *returns[1:], *counts])
 
     def _close(self) -> None:
         if self._bar is not None:

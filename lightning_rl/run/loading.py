@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat, cast
@@ -19,6 +20,7 @@ from lightning_rl.core.checks import (
     user_path,
     whole_number,
 )
+from lightning_rl.core.config import OFFLINE
 from lightning_rl.core.errors import UnknownNameError, UserError
 from lightning_rl.core.limits import WHOLE, did_you_mean, shorten, shown, within
 from lightning_rl.core.modules import from_file
@@ -169,7 +171,22 @@ def full_command(method: Method, given: Mapping[str, float]) -> Asked:
         if RAW + name in numbers:
             raise UserError(f"command: {name} and {RAW}{name} are the same here; leave one out")
         values[name.removeprefix(RAW)] = value
+    if numbers and getattr(method.cfg, OFFLINE, False):
+        _warn_beyond_data(method, values)
     return Asked(tuple(values.values()) or None)
+
+
+def _warn_beyond_data(method: Method, values: Mapping[str, float]) -> None:
+    """Says that a dataset has no example of a command: nothing that was played since corrects what
+    a policy makes of it.
+    """
+    name, limits = method.command_names[0], method.command_limits()
+    if limits is not None and not limits[0] <= values[name] <= limits[1]:
+        warnings.warn(
+            f"command {name}={values[name]:g} is beyond the data that was learned from, which has "
+            f"{within(*limits)}: what the policy does then is a guess",
+            stacklevel=4,
+        )
 
 
 def _calibrated_command(

@@ -22,6 +22,7 @@ from lightning_rl.core.kinds import (
     gamename,
     non_negative,
     number,
+    source,
 )
 from lightning_rl.core.limits import SEED, SEEDS
 from lightning_rl.run.state import check_folder_names, checkpoint_at
@@ -54,6 +55,9 @@ class RunOptions:
         reload: a checkpoint whose policy the run starts from, a run directory, or the name of an
             agent of the package.
         resume: whether the run continues from its ``last.ckpt``, if there is one.
+        dataset: episodes to learn from instead of playing (UDRL, RCP-R, RCP-A): a Minari dataset,
+            by its folder or id; a run directory, with the episodes that its checkpoint keeps; or a
+            list of ``Episode``.
         config: values of config keys, below ``settings``, e.g. those of another run's
             ``config.yaml``.
         stop_return: stops the run when its mean evaluation return has been this or more in
@@ -77,6 +81,7 @@ class RunOptions:
     recording_epoch_interval: Annotated[int, Interval()] = -1
     reload: Annotated[Path | None, checked_path] = None
     resume: Annotated[bool, Truth()] = False
+    dataset: Annotated[Any, source] = None
     config: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     stop_return: Annotated[float | None, number] = None
     stop_evaluations: Annotated[int, count] = 1

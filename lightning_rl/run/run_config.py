@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from lightning_rl.core.config import load_config
+from lightning_rl.core.catalogue import entry
+from lightning_rl.core.config import OFFLINE, load_config, require_offline
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import MethodConfig
 from lightning_rl.methods.registry import implementation
@@ -14,7 +15,19 @@ from lightning_rl.run.options import RunOptions
 def run_config(options: RunOptions, where: str = "--set") -> MethodConfig:
     """The checked config of a run; where: its settings come from."""
     schema, o = implementation(options.implementation).Config, options
-    return load_config(schema, o.implementation, o.gamename, o.preset, o.config, o.settings, where)
+    settings = o.settings
+    if o.dataset is not None:
+        require_offline(entry(o.implementation))
+        if settings.get(OFFLINE) is False:
+            raise UserError("--dataset contradicts offline=False; leave one of them out")
+        settings = {**settings, OFFLINE: True}
+    config = load_config(schema, o.implementation, o.gamename, o.preset, o.config, settings, where)
+    if getattr(config, OFFLINE, False) and o.dataset is None:
+        raise UserError(
+            "offline is true, which learns from a dataset; give --dataset SOURCE as well, or leave "
+            "out what sets it"
+        )
+    return config
 
 
 def check_accelerator(options: RunOptions, config: MethodConfig) -> None:

@@ -204,11 +204,12 @@ def config_content(
     config: MethodConfig,
     networks: Mapping[str, str] | None = None,
     begun: Mapping[str, Any] | None = None,
+    dataset: str | None = None,
 ) -> dict[str, Any]:
     """What ``config.yaml`` says: everything that is needed to repeat the run.
 
     networks: the classes of own ones, by name; begun: of a resumed run its ``first_start``, without
-    which it is not repeated.
+    which it is not repeated; dataset: what it learns from, in words.
     """
     return {
         "command": shlex.join(sys.argv),
@@ -220,6 +221,7 @@ def config_content(
         "num_workers": options.num_workers,
         "accelerator": options.accelerator,
         "reload": None if options.reload is None else str(options.reload),
+        **({} if dataset is None else {"dataset": dataset}),
         "config": dataclasses.asdict(config),
         **({"networks": dict(networks)} if networks else {}),
         "git_commit": _git_commit(),

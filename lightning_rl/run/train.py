@@ -20,7 +20,7 @@ from torch import nn
 
 from lightning_rl.core.catalogue import entry
 from lightning_rl.core.checks import check_workers, refuse_other_lightning
-from lightning_rl.core.config import keys
+from lightning_rl.core.config import OFFLINE, keys
 from lightning_rl.core.errors import RolloutError, UserError
 from lightning_rl.core.extras import lacking, require
 from lightning_rl.core.files import adopt
@@ -115,7 +115,7 @@ def train(
             config and all scalars.
         networks: own networks, by the names that the method takes (``network_names``).
         options: fields of ``RunOptions``, e.g. ``seed``, ``preset``, ``logdir``, ``num_workers``,
-            ``resume``; any other name is a key of the method's config.
+            ``dataset``, ``resume``; any other name is a key of the method's config.
 
     Returns:
         The run: ``.method``, ``.trainer``, ``.path`` (its folder), ``.metrics`` (of the last
@@ -212,12 +212,19 @@ def _run(
     if options.resume and resume_from is None:
         options = begun_again(options)
     method = _build_method(options, config, networks)
+    given: dict[str, Any] = {}
+    if options.dataset is not None:
+        from lightning_rl.run.datasets import read_dataset
+
+        given["dataset"] = read_dataset(options.dataset, method.spec)
+        say(str(given["dataset"]))
+    about_data = " ".join(map(str, given.values())) or None
     folders = [run.run_dir for run in options.single_runs()]
     with contextlib.ExitStack() as held:
         held.enter_context(_quiet_writers())
         begins = [held.enter_context(owned(folder)) for folder in folders]
         settle(folders)
-        data = method.rollouts(num_workers)
+        data = method.rollouts(num_workers, **given)
         storage = (
             AtomicCheckpointIO()
             if len(folders) == 1
@@ -232,7 +239,8 @@ def _run(
             contents = []
             for run in options.single_runs():
                 begun = {} if resume_from is None else first_start(run.run_dir)
-                contents.append(config_content(run, config, method.hparams.get("networks"), begun))
+                own_networks = method.hparams.get("networks")
+                contents.append(config_content(run, config, own_networks, begun, about_data))
                 refuse_changed(run.run_dir)
             for begin, folder, content in zip(begins, folders, contents, strict=True):
                 begin()
@@ -428,7 +436,9 @@ def _trainer(
     own_bar = any(isinstance(each, ProgressBar) for each in callbacks)
     if not own_bar:
         episodes = getattr(config, "train_episodes", None)
-        every.append(RunProgress(name, config.epoch_budget, config.max_env_steps, episodes))
+        offline = getattr(config, OFFLINE, False)
+        budgets = config.epoch_budget, config.max_env_steps, episodes
+        every.append(RunProgress(name, *budgets, offline))
     return Trainer(
         accelerator=options.accelerator,
         default_root_dir=options.run_dir,
@@ -452,10 +462,11 @@ def _trainer(
 
 def _summary(run: Run) -> str:
     state = "interrupted" if run.signal else "finished"
-    line = (
-        f"{state} at {int(run.method.env_steps):,} training steps, "
-        f"{int(run.method.eval_env_steps):,} evaluation steps"
-    )
+    line = f"{state} at {int(run.method.env_steps):,} training steps, "
+    if getattr(run.method.cfg, OFFLINE, False):
+        data, updates = int(run.method.env_steps), int(run.method.num_updates)
+        line = f"{state} at {updates:,} updates on {data:,} steps of data, "
+    line += f"{int(run.method.eval_env_steps):,} evaluation steps"
     returns = last_returns(run.method.scalars)
     if returns:
         line += f"; last returns: {', '.join(returns)}"

@@ -26,6 +26,8 @@ LIGHT = [
     ["train", "--set", "learning_rat=1"],
     ["train", "--config", "nowhere.yaml"],
     ["train", "--reload", "nowhere.ckpt"],
+    ["train", "--dataset", "nowhere"],
+    ["train", "--implementation", "DDQN", "--dataset", "D4RL/some-v0"],
     ["eval", "nowhere.ckpt"],
     ["runs", "a", "--sort", "speed"],
     ["film", "nowhere.ckpt"],

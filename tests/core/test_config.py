@@ -70,7 +70,7 @@ def test_every_preset_instantiates_and_builds_its_method(name, preset):
 
 
 FILES = {family: catalogue.CONFIGS / f"{family}.yaml" for family in catalogue.FAMILIES}
-GROUP_KEYS = {"about", "aliases", "extends", "module", "default", "presets", "tune"}
+GROUP_KEYS = {"about", "aliases", "extends", "module", "default", "offline", "presets", "tune"}
 
 
 @pytest.mark.parametrize("name", IMPLEMENTATIONS)

@@ -78,4 +78,28 @@ MUTATIONS = [
         (".requires_grad_(False).eval()", ".eval()"),
         ("        self._finished = 0\n        self._loader", "        self._loader"),
     ),
+    *area(
+        "rollouts/offline.py", "rollouts/test_offline.py",
+        ("key=lambda place: -episodes[place].ret", "key=lambda place: episodes[place].ret"),
+        ("max(1, round(share", "max(0, round(share"),
+        ("reward[-1] = total", "reward[0] = total"),
+        ("bool(episode.truncated) or not terminated", "bool(episode.truncated)"),
+        ("max(episode.env_steps, steps)", "episode.env_steps"),
+        ("    content.update(bytes([episode.terminated]))\n", ""),
+        ("indices.max() >= spec.action_size", "indices.max() > spec.action_size"),
+    ),
+    *area(
+        "methods/upside_down/offline.py", "rollouts/test_offline.py",
+        ("counts = epoch == 0", "counts = True"),
+        ("self.cfg.best_share)", "1.0)"),
+        ("every - self._held_out_steps", "every"),
+        ("len(dataset.episodes) - count", "len(dataset.episodes)"),
+        ("np.setdiff1d(range(len(best)), places)", "range(len(best))"),
+        ("if count >= len(best):", "if count > len(best):"),
+    ),
+    *area(
+        "methods/upside_down/offline.py", "run/test_offline.py",
+        ('self.epoch = state_dict["epoch"]', "self.epoch = 0"),
+        ("if bytes(state_dict", "if False and bytes(state_dict"),
+    ),
 ]  # fmt: skip

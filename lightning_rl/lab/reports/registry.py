@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lightning_rl.core.arguments import Tool, argument, force
 from lightning_rl.core.kinds import Whole, checked_path, figure_path, gamename
+from lightning_rl.core.limits import EPISODES, SEED
 from lightning_rl.lab.figures.registry import BINNED, SCORE
 from lightning_rl.run.imports import import_lightning
 from lightning_rl.run.state import checkpoint_at
@@ -107,6 +108,43 @@ REPORTS = {
         "list the trained agents of the package: scores, commands, how they were made",
         f"{_REPORTS}.agents:show",
         (),
+    ),
+    "record": _OfAgent(
+        "record episodes of an agent as a Minari dataset, for offline training here or elsewhere",
+        "lightning_rl.lab.record:show",
+        (
+            argument("agent", "agent of the package, checkpoint or run directory"),
+            argument(
+                "-o --out",
+                "where to write it: a folder NAME-v0, or minari:NAME-v0 for Minari's own",
+                required=True,
+                metavar="DATASET",
+            ),
+            argument(
+                "--episodes",
+                "how many (default 100)",
+                type=Whole(1, EPISODES),
+                default=100,
+                metavar="N",
+            ),
+            argument(
+                "--command",
+                "what is asked of it, e.g. return=150 (default: the agent's own)",
+                metavar="NAME=VALUE,...",
+            ),
+            argument(
+                "--actions",
+                "how it acts (default: as the method's agents are meant to; uniform: at random)",
+                choices=("sampled", "greedy", "uniform"),
+            ),
+            argument(
+                "--seed",
+                "seed of the environment and the actions (default 0)",
+                type=Whole(0, SEED),
+                default=0,
+                metavar="N",
+            ),
+        ),
     ),
     "film": _OfAgent(
         "film an agent under one command or several: a GIF, frames in a PNG, or a window",

@@ -30,6 +30,19 @@ SWITCHES: Mapping[tuple[str, Any], Sequence[str]] = {
 }
 """Keys of the method that are read with some values of another key alone."""
 
+OF_PLAYING = (
+    "learning_starts",
+    "num_episodes_per_iter",
+    "steps_per_iter",
+    "buffer",
+    "replay_size",
+    "recent_episodes",
+    "window_steps",
+    "overlap",
+    "noise_hold",
+)
+"""Keys of episodes that the policy plays: which, and which of them are kept."""
+
 # steps; a longer time limit is none, and says nothing of how long episodes are
 _LONG_EPISODE = 10_000
 
@@ -38,6 +51,8 @@ _LONG_EPISODE = 10_000
 class UpsideDownConfig(MethodConfig):
     """The method's keys, explained in ``configs/upside_down.yaml``; ``CONFIG`` adds the parts'."""
 
+    offline: bool
+    best_share: Annotated[float, Field(gt=0, le=1)]
     learning_starts: Episodes
     num_episodes_per_iter: Episodes | None
     steps_per_iter: Annotated[int, Field(ge=1, le=STEPS)] | None
@@ -92,6 +107,14 @@ class UpsideDownConfig(MethodConfig):
         return any(CriticFit in part.requires for part in chosen)
 
     @property
+    def updates_per_epoch(self) -> dict[str, int]:
+        """How many updates each network has in an epoch that plays ``steps_per_iter``, or none."""
+        updates = {"policy": self.num_updates_per_iter}
+        if self.has_critic:
+            updates["critic"] = self.num_critic_updates_per_iter
+        return updates
+
+    @property
     def targets_episode_returns(self) -> bool:
         """Whether targets are undiscounted returns of whole episodes, at most ``max_return``."""
         of_episodes = self.target_labels in ("best", "episode")
@@ -103,6 +126,8 @@ class UpsideDownConfig(MethodConfig):
         return self.standardise and COMMANDS.classes[self.command].in_deviations
 
     def stored_steps(self, spec: EnvSpec) -> dict[str, int]:
+        if self.offline:
+            return {}  # the dataset is there before anything is trained
         longest = min(spec.horizon, _LONG_EPISODE)
         steps = {}
         if self.buffer != "newest":
@@ -127,7 +152,7 @@ class UpsideDownConfig(MethodConfig):
             )
         if self.has_critic and self.critic_hidden is None:
             raise ValueError("advantages need a critic; set critic_hidden=[128, 64]")
-        if self.anneal_from < 1 and self.max_env_steps is None:
+        if self.anneal_from < 1 and self.max_env_steps is None and not self.offline:
             raise ValueError(
                 f"anneal_from {self.anneal_from} is of max_env_steps, which is null; set it, or "
                 "anneal_from=1.0"
@@ -174,7 +199,12 @@ class UpsideDownConfig(MethodConfig):
         return self
 
     def resolved(self, gamename: str) -> Self:
-        return self if self.has_critic else dataclasses.replace(self, critic_hidden=None)
+        elsewhere: dict[str, Any] = {}
+        if not self.has_critic:
+            elsewhere["critic_hidden"] = None
+        if self.offline:
+            elsewhere["max_env_steps"] = None
+        return dataclasses.replace(self, **elsewhere) if elsewhere else self
 
     def absent_networks(self) -> dict[str, str]:
         if self.has_critic:
@@ -185,6 +215,11 @@ class UpsideDownConfig(MethodConfig):
 
     def ignored_keys(self) -> dict[str, str]:
         ignored_keys = keys_of_other_parts(self, KINDS, SWITCHES)
+        if self.offline:
+            ignored_keys |= dict.fromkeys(OF_PLAYING, "offline nothing is played; leave it out")
+            ignored_keys["max_env_steps"] = "offline nothing is played; max_epochs is the budget"
+        else:
+            ignored_keys["best_share"] = "it is of a dataset; give --dataset as well"
         if self.critic_hidden is None:
             ignored_keys.pop("critic_hidden", None)
         if self.standardise:

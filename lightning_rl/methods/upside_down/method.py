@@ -16,8 +16,8 @@ Where we differ from the papers and the earlier code is in ``docs/upside_down.md
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -50,6 +50,9 @@ from lightning_rl.nets.noisy_command import NoisyCommandPolicy
 from lightning_rl.rollouts.episode_buffer import FlatEpisodes
 from lightning_rl.rollouts.player import CommandRule
 
+if TYPE_CHECKING:
+    from lightning_rl.rollouts.offline import Dataset
+
 
 class UpsideDown(Method):
     """A policy that is asked for a return or an advantage, and its supervised training.
@@ -81,6 +84,8 @@ class UpsideDown(Method):
     def __init__(self, gamename: str, **options: Any):
         super().__init__(gamename, **options)
         cfg, spec = self.cfg, self.spec
+        if cfg.offline:
+            self.log_x_axis = "num_updates"  # the steps stay as many as the dataset has
         self.max_return = spec.max_return if cfg.max_return is None else cfg.max_return
         command = COMMANDS.make(cfg, {"max_return": self.max_return})
         weighting = WEIGHTINGS.make(cfg)
@@ -137,8 +142,28 @@ class UpsideDown(Method):
 
         return self.network("critic", build, takes=[obs_size], gives=[outputs])
 
-    def rollouts(self, num_workers: int = 0) -> UpsideDownRollouts:
-        return UpsideDownRollouts(self, num_workers)
+    def rollouts(
+        self, num_workers: int = 0, dataset: Dataset | Sequence[Episode] | None = None
+    ) -> UpsideDownRollouts:
+        """The data that the method learns from and is evaluated on.
+
+        Args:
+            num_workers: processes that play episodes; 0: none besides this one.
+            dataset: with ``offline``: the episodes that are learned from; none are played then but
+                those of evaluations.
+        """
+        if not self.cfg.offline and dataset is None:
+            return UpsideDownRollouts(self, num_workers)
+        from lightning_rl.methods.upside_down.offline import OfflineRollouts
+
+        return OfflineRollouts(self, num_workers, dataset)
+
+    def budget_share(self) -> float:
+        """Offline of ``max_epochs``: no environment steps are taken."""
+        if not self.cfg.offline:
+            return super().budget_share()
+        updates = sum(self.cfg.updates_per_epoch.values())
+        return int(self.num_updates) / (self.cfg.max_epochs * updates)
 
     def make_optimizers(self) -> list[torch.optim.Optimizer]:
         optimizers: list[torch.optim.Optimizer] = [

@@ -104,11 +104,8 @@ class UpsideDownRollouts(CollectedRollouts):
         share = 1.0
         if cfg.steps_per_iter is not None:
             share = min(env_steps / cfg.steps_per_iter, _MAX_CATCH_UP)
-        updates = {"policy": cfg.num_updates_per_iter}
-        if cfg.has_critic:
-            updates["critic"] = cfg.num_critic_updates_per_iter
         index = {}
-        for network, count in updates.items():
+        for network, count in cfg.updates_per_epoch.items():
             shape = (max(1, round(count * share)), cfg.batch_size)
             index[network] = torch.from_numpy(self.buffer.draw(rng, shape, cfg.sample_by))
         if cfg.segments == "trailing":
@@ -116,15 +113,18 @@ class UpsideDownRollouts(CollectedRollouts):
         left = stored.left[index["policy"]].numpy()
         return index, torch.from_numpy(1 + (rng.random(left.shape) * left).astype(left.dtype))
 
-    def _scalars(self, episodes: list[Episode]) -> dict[str, float]:
+    def buffer_scalars(self) -> dict[str, float]:
+        """What is known of the episodes that are trained on."""
         returns = self.buffer.returns()
-        scalars = {
-            **episode_scalars("rollout", episodes),
+        return {
             "buffer/episodes": float(len(returns)),
             "buffer/return_mean": float(returns.mean()),
             "buffer/return_min": float(returns.min()),
             "buffer/return_max": float(returns.max()),
         }
+
+    def _scalars(self, episodes: list[Episode]) -> dict[str, float]:
+        scalars = {**episode_scalars("rollout", episodes), **self.buffer_scalars()}
         requests = [episode.request for episode in episodes]
         commands = [each.command for each in requests if each.command is not None]
         if commands:
