@@ -44,7 +44,7 @@ from lightning_rl.run.loading import (
     unknown_name,
 )
 from lightning_rl.run.shipped import is_shipped, results_folder
-from lightning_rl.run.state import LAST, read_state
+from lightning_rl.run.state import LAST, WEIGHTS, read_state
 
 if TYPE_CHECKING:
     from lightning_rl.run.train import Run
@@ -357,6 +357,10 @@ def calibrate_checkpoint(path: Path, num_workers: int) -> tuple[float, float]:
         raise UserError(
             "--calibrate: the agents of the package are what they are; give a checkpoint of your "
             "own"
+        )
+    if path.name == WEIGHTS:
+        raise UserError(
+            "--calibrate: an exported policy stays as it is; calibrate the checkpoint, then export"
         )
     elsewhere = "copy the checkpoint to a folder of your own and calibrate that"
     if read_state(path.parent)[0] == "running":

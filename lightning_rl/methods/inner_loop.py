@@ -14,7 +14,7 @@ import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -254,6 +254,12 @@ class InnerLoop:
         _, cfg = self.agents[number]
         return dataclasses.replace(self.proxy.spec, repeat=cfg.action_repeat)
 
+    def fresh(self, number: int, seeds: Sequence[int]) -> Actors:
+        """Agents of kind ``number`` that have learned nothing."""
+        name, cfg = self.agents[number]
+        variation = vary_agents(cfg, seeds) if self.vary else None
+        return cast(Actors, AGENTS[name].agent(cfg, self.task(number), seeds, variation))
+
     def learn(self, number: int, params: Tensor, seeds: Sequence[int]) -> tuple[Actors, Results]:
         """Agents of kind ``number`` that have learned on the proxies, and what happened to them
         there.
@@ -264,9 +270,8 @@ class InnerLoop:
 
     def training(self, number: int, params: Tensor, seeds: Sequence[int]) -> MemberTraining:
         """Fresh agents of kind ``number`` about to learn on the proxies."""
-        (name, cfg), spec, proxy = self.agents[number], self.task(number), self.proxy
-        variation = vary_agents(cfg, seeds) if self.vary else None
-        agent = AGENTS[name].agent(cfg, spec, seeds, variation).to(params.device)
+        (_, cfg), spec, proxy = self.agents[number], self.task(number), self.proxy
+        agent: Any = self.fresh(number, seeds).to(params.device)
         env_seeds = [derive_seed(seed, "proxy") for seed in seeds]
         envs = proxy.batch(params.cpu(), env_seeds, cfg.gamma, cfg.action_repeat)
         if proxy.real_dynamics and spec.continuous:

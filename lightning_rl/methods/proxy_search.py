@@ -24,6 +24,7 @@ from pytorch_lightning import Callback, Trainer
 from torch import Tensor
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
+from lightning_rl.agents.base import Actors
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import refuse_foreign
 from lightning_rl.core.limits import EPISODES, GENERATIONS, WIDTH
@@ -248,6 +249,7 @@ class ProxyMethod(Method):
     score: float  # of the newest proxy, higher is better
     improved: bool  # whether the last training step gave a proxy to be kept
     solved = False  # whether it ended the search
+    has_agent = False  # whether ``policy`` is of an agent that was trained before
 
     def proxy_params(self) -> Tensor:
         """The proxy to be evaluated ``[D]``."""
@@ -290,8 +292,8 @@ class ProxyMethod(Method):
         """Trains an agent with the config's own values on the proxy and takes its policy, and
         the task as it plays it.
         """
-        from lightning_rl.methods.agents import member_policy  # not needed to search
-
+        if self.has_agent:
+            return
         loop = dataclasses.replace(self.inner_loop, vary=False)
         seed = derive_seed(self.seed, "final agent")
         trained = loop.train(0, self.proxy_params().unsqueeze(0), [seed])
@@ -300,9 +302,21 @@ class ProxyMethod(Method):
                 "the agent that was trained on the proxy diverged; lightning-rl proxies transfer "
                 "trains others"
             )
-        self.spec = loop.task(0)
+        self._take_policy(trained.agent)
+
+    def take_weights(self, weights: Mapping[str, Tensor]) -> None:
+        """Takes the policy of an agent that was trained before, instead of training one."""
+        loop = dataclasses.replace(self.inner_loop, vary=False)
+        self._take_policy(loop.fresh(0, [0]))
+        self.policy.load_state_dict(weights)
+        self.has_agent = True
+
+    def _take_policy(self, agent: Actors) -> None:
+        from lightning_rl.methods.agents import member_policy  # not needed to search
+
+        self.spec = self.inner_loop.task(0)
         # not as a part, which checkpoints would hold
-        vars(self)["policy"] = member_policy(trained.agent, 0, self.spec)
+        vars(self)["policy"] = member_policy(agent, 0, self.spec)
 
 
 class SaveProxy(Callback):

@@ -74,14 +74,17 @@ class CloningLoop(InnerLoop):
     def task(self, number: int) -> EnvSpec:
         return self.proxy.spec
 
+    def fresh(self, number: int, seeds: Sequence[int]) -> Clones:
+        _, cfg = self.agents[number]
+        variation = vary_agents(cfg, seeds) if self.vary else None
+        return Clones(cfg, self.proxy.spec, seeds, variation)
+
     def learn(self, number: int, params: Tensor, seeds: Sequence[int]) -> tuple[Actors, Results]:
         """Clones of the datasets ``[N, D]``. Results: one episode of all updates, whose return
         is minus the last loss.
         """
         assert isinstance(self.proxy, DatasetProxy)
-        _, cfg = self.agents[number]
-        variation = vary_agents(cfg, seeds) if self.vary else None
-        clones = Clones(cfg, self.proxy.spec, seeds, variation).to(params.device)
+        clones = self.fresh(number, seeds).to(params.device)
         loss = clones.fit(*self.proxy.net.split(params))
         results = Results.empty(len(seeds), 1)
         results.returns = results.scores = -loss.unsqueeze(1).cpu()

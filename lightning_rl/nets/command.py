@@ -9,7 +9,6 @@ import itertools
 import math
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -171,7 +170,7 @@ class CommandPolicy(Policy):
         assert command is not None
         guidance = self.guidance if guidance is None else guidance
         output = self.net(obs, command)
-        if guidance.any():
+        if torch.compiler.is_compiling() or guidance.any():  # a graph has no branches
             usual = self.net(obs, self.usual_command(command))
             output = self.distribution_class.guided(output, usual, guidance)
         return self.distribution_class(output).sample(noise)
@@ -215,13 +214,24 @@ class Calibration(nn.Module):
             buffer.zero_()
 
     def command(self, asked: float) -> tuple[float, float]:
-        """First number and guidance of the command that obtains a return within ``limits``.
+        """First number and guidance of the command that obtains a return within ``limits``."""
+        first, guidance = self.commands(torch.tensor([asked], dtype=torch.float64))
+        return float(first), float(guidance)
+
+    def commands(self, asked: Tensor) -> tuple[Tensor, Tensor]:
+        """The same of returns ``[B]`` float64; those beyond the table count as its ends.
 
         The guidance is that of the nearest entry of the table; the first number is interpolated
         linearly between the entries that have this guidance.
         """
-        table = self.asked.numpy()
-        guidance = float(self.guidance[np.abs(table - asked).argmin()])
-        alike = self.guidance.numpy() == guidance
-        first = np.interp(asked, table[alike], self.first.numpy()[alike])
-        return float(first), guidance
+        table, first = self.asked.double(), self.first.double()
+        guidance = self.guidance[(table - asked.unsqueeze(-1)).abs().argmin(-1)]
+        alike = self.guidance == guidance.unsqueeze(-1)  # [B, POINTS]
+        lowest = torch.where(alike, table, torch.inf).amin(-1)
+        highest = torch.where(alike, table, -torch.inf).amax(-1)
+        away = table - asked.clamp(lowest, highest).unsqueeze(-1)
+        below = torch.where(alike & (away <= 0), away, -torch.inf).argmax(-1)
+        above = torch.where(alike & (away >= 0), away, torch.inf).argmin(-1)
+        width = table[above] - table[below]  # 0 at an entry itself
+        share = -away.gather(-1, below.unsqueeze(-1)).squeeze(-1) / torch.where(width > 0, width, 1)
+        return first[below] + share * (first[above] - first[below]), guidance

@@ -36,7 +36,7 @@ class NoisyCommandPolicy(CommandPolicy):
         self, obs: Tensor, command: Tensor | None, noise: Tensor, guidance: Tensor | None = None
     ) -> Tensor:
         assert command is not None
-        sd, low, high = self.command_noise.tolist()
-        if sd:
-            command = (command + sd * noise[..., -1:]).clamp(low, high)
+        sd, low, high = self.command_noise
+        noisy = (command + sd * noise[..., -1:]).clamp(low, high)
+        command = torch.where(sd > 0, noisy, command)  # without sd there are no limits, too
         return super().act(obs, command, noise[..., :-1], guidance)

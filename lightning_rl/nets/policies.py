@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from lightning_rl.core.types import FloatArray
@@ -24,6 +25,18 @@ class Actor(nn.Module):
     def act(self, obs: Tensor, command: Tensor | None, noise: Tensor) -> Tensor:
         """Actions for obs ``[..., O]`` and command ``[..., C]``; greedy ones for zero noise."""
         raise NotImplementedError
+
+    def forward(
+        self,
+        obs: Tensor,
+        command: Tensor | None = None,
+        noise: Tensor | None = None,
+        **more: Tensor,
+    ) -> Tensor:
+        """``act``; without noise the greedy actions."""
+        if noise is None:
+            noise = torch.zeros(self.noise_size, device=obs.device)
+        return self.act(obs, command, noise, **more)
 
 
 class Policy(Actor):

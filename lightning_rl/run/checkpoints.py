@@ -30,6 +30,7 @@ from lightning_rl.methods.restoring import (
     restore,
 )
 from lightning_rl.rollouts.data_module import Rollouts
+from lightning_rl.run.state import WEIGHTS
 
 
 def _is_plain(content: Any) -> bool:
@@ -100,7 +101,13 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     Its ``hyper_parameters`` and ``epoch`` are checked, and ``state_dict`` is there; what that holds
     is not checked yet.
     """
-    checkpoint = read_plain(path, "checkpoint", "give the path of a last.ckpt or epoch=<k>.ckpt")
+    if path.name == WEIGHTS:
+        from lightning_rl.run.exported import read_exported
+
+        checkpoint: Any = read_exported(path)
+    else:
+        remedy = "give the path of a last.ckpt or epoch=<k>.ckpt"
+        checkpoint = read_plain(path, "checkpoint", remedy)
     if isinstance(checkpoint, dict) and checkpoint.get("format") == FORMAT:
         raise UserError(
             f"'{path}' is a proxy, not an agent; lightning-rl proxies transfer (clones for SD) "

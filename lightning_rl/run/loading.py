@@ -21,9 +21,11 @@ from lightning_rl.core.checks import (
     whole_number,
 )
 from lightning_rl.core.config import OFFLINE
+from lightning_rl.core.contents import check_tensors
 from lightning_rl.core.errors import UnknownNameError, UserError
 from lightning_rl.core.limits import WHOLE, did_you_mean, shorten, shown, within
 from lightning_rl.core.modules import from_file
+from lightning_rl.core.seeding import generator
 from lightning_rl.core.types import ActionMode, Array, FloatArray, Request
 from lightning_rl.envs.checked import REWARDS, reward_number
 from lightning_rl.envs.spaces import OwnAction, flattened, is_vector
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from lightning_rl.run.train import Run
 
 ACTING_ONLY = "acting_only"
+ACTION_MODE = "action_mode"
 TRAINING_ONLY = ("learner.", "critic.", "agent.")
 """Prefixes of weights that acting does not need; checkpoints with the key ``acting_only`` have
 none of them.
@@ -109,10 +112,17 @@ def load_method(path: Path, networks: Mapping[str, nn.Module] | None = None) -> 
         raise UserError(
             f"checkpoint '{path}' does not fit this version's {hparams['implementation']}: {reason}"
         ) from error
-    absent = TRAINING_ONLY if checkpoint.get(ACTING_ONLY) is True else ()
+    acting_only = checkpoint.get(ACTING_ONLY) is True
     remedy = "use another, or give the networks that it was trained with (networks={...})"
     with refused(path, remedy):
-        load_state(method, checkpoint["state_dict"], absent)
+        take_weights = getattr(method, "take_weights", None)
+        if acting_only and take_weights is not None:  # of an agent that learned on a proxy
+            check_tensors(checkpoint["state_dict"], "state_dict")
+            take_weights(checkpoint["state_dict"])
+        else:
+            load_state(method, checkpoint["state_dict"], TRAINING_ONLY if acting_only else ())
+    if ACTION_MODE in checkpoint:
+        method.action_mode = checkpoint[ACTION_MODE]
     return method.eval()
 
 
@@ -284,6 +294,7 @@ class LoadedAgent:
         """
         check_weights(self.method)
         asked = full_command(self.method, {} if command is None else command)
+        self._asked = asked
         self._command: FloatArray | None = None
         if asked.command is not None:
             self._command = np.array([asked.command], dtype=np.float32)
@@ -296,6 +307,8 @@ class LoadedAgent:
             mode = "greedy" if truth("greedy", greedy) else "sampled"
         request = Request("an episode", number, mode)
         self._noise = ActionNoise([request], self.method.policy)
+        self._batch_rng = generator(number, "predict", 0)
+        self._rewards: Any = None
         self._step, self._episodes = 0, self._episodes + 1
 
     def act(self, obs: Any, reward: SupportsFloat | None = None) -> int | Array:
@@ -337,20 +350,151 @@ class LoadedAgent:
             else int(self._own_action(action))
         )
 
+    def predict(
+        self,
+        obs: Any,
+        state: tuple[Array, ...] | None = None,
+        episode_start: Any = None,
+        deterministic: bool = False,
+        *,
+        command: Mapping[str, Any] | None = None,
+        reward: Any = None,
+    ) -> tuple[Any, tuple[Array, ...] | None]:
+        """Actions for one observation or for a batch, in the sense of Stable-Baselines3, whose
+        ``evaluate_policy`` takes this agent.
+
+        Args:
+            obs: as for ``act``, or a batch of such: an array ``[B, ..]``, or a dict of these.
+            state: what the call before gave: where the commands of the episodes stand. None: all
+                begin.
+            episode_start: where an episode begins ``[B]``: there the command is again what is asked
+                for. None: nowhere, after the first call.
+            deterministic: the most likely actions, instead of drawn ones.
+            command: what is asked for, by name, each a number or one for each row ``[B]``; None:
+                what ``reset`` was given.
+            reward: of the step before ``[B]``. A command that goes on step by step subtracts it;
+                without it, it stays as it is. ``evaluate_policy(agent, env,
+                callback=agent.take_rewards)`` gives it.
+
+        Returns:
+            The actions, of the environment's own space, and the state, which only commands that go
+            on step by step have.
+
+        Raises:
+            UserError: as ``act`` and ``reset``.
+        """
+        rows, is_batch = self._rows(obs)
+        asked, guidance = self._commands(command, len(rows))
+        inputs: list[Any] = [torch.from_numpy(rows), None, None]
+        if asked is not None and self._rule is not None:
+            if reward is None:
+                reward = self._rewards
+            if state is not None:
+                asked = self._going_on(asked, state, episode_start, reward)
+            state, self._rewards = (asked,), None
+        if asked is not None:
+            inputs[1] = torch.from_numpy(asked)
+        policy = self.method.policy
+        if not truth("deterministic", deterministic):
+            shape = (len(rows), policy.noise_size)
+            inputs[2] = torch.from_numpy(policy.draw_noise(self._batch_rng, shape))
+        with torch.inference_mode():
+            actions = self._own_action(policy(*inputs, **guidance).numpy())
+        return (actions if is_batch else actions[0]), state
+
+    def take_rewards(self, local: Mapping[str, Any], _: Any = None) -> None:
+        """The ``callback`` of ``evaluate_policy``: the rewards of the step before, for
+        ``predict``.
+        """
+        self._rewards = local["rewards"]
+
+    def _commands(
+        self, command: Mapping[str, Any] | None, count: int
+    ) -> tuple[FloatArray | None, dict[str, Tensor]]:
+        """What is asked of ``count`` episodes ``[B, C]``, and with which guidance."""
+        asked = [self._asked] * count
+        if command is not None:
+            if not isinstance(command, Mapping):
+                raise UserError(f"command {shown(command)}: give numbers by name")
+            columns = {name: _of_rows(name, value, count) for name, value in command.items()}
+            rows = [{name: column[row] for name, column in columns.items()} for row in range(count)]
+            asked = [full_command(self.method, row) for row in rows]
+        if asked[0].command is None:
+            return None, {}
+        numbers = np.array([each.command for each in asked], dtype=np.float32)
+        if asked[0].guidance is None:
+            return numbers, {}
+        return numbers, {"guidance": torch.tensor([[each.guidance] for each in asked])}
+
+    def _going_on(
+        self, asked: FloatArray, state: tuple[Array, ...], start: Any, reward: Any
+    ) -> FloatArray:
+        """The commands ``[B, C]`` of a step, which begin with what is asked for."""
+        assert self._rule is not None
+        command = np.asarray(state[0], dtype=np.float32)
+        if command.shape != asked.shape:
+            raise UserError(
+                f"state is of commands {list(command.shape)}, these are {list(asked.shape)}; give "
+                "what predict gave for the same environments"
+            )
+        if reward is not None:
+            command = self._rule(command, _of_rows("reward", reward, len(asked)))
+        if start is None:
+            return command
+        begins = _of_rows("episode_start", start, len(asked)).astype(bool)
+        return np.where(begins[:, np.newaxis], asked, command)
+
+    def _rows(self, obs: Any) -> tuple[FloatArray, bool]:
+        """Observations ``[B, O]``, and whether they were given as a batch."""
+        if not _is_batch(self._space, obs):
+            return self._checked(obs).reshape(1, -1), False
+        if isinstance(obs, Mapping):
+            names, parts = list(obs), zip(*obs.values(), strict=True)
+            rows: list[Any] = [dict(zip(names, each, strict=True)) for each in parts]
+        else:
+            rows = list(_as_numbers(obs))
+        if not rows:
+            raise UserError("obs is an empty batch; give at least one observation")
+        return np.stack([self._checked(row) for row in rows]), True
+
+    def export(
+        self,
+        folder: str | Path,
+        report: Mapping[str, Any] | None = None,
+        *,
+        licence: str = "mit",
+        force: bool = False,
+    ) -> None:
+        """Writes the policy as a folder that others use, in the layout of a model hub's
+        repository; ``lightning_rl.load(folder)`` reads it back.
+
+        ``policy.onnx`` and ``policy.pt2`` hold all that acts, from observations and commands to
+        actions of the environment's own space; ``model.safetensors`` and ``config.json`` the
+        weights and settings; ``README.md`` is the card, ``results.json`` the score.
+
+        Args:
+            folder: made if need be; files that are not as an export left them are not replaced.
+            report: what ``lightning_rl.evaluate`` gave of this agent; None: the card says that it
+                was not evaluated.
+            licence: of the policy, by its SPDX name.
+            force: replace other files of these names, too.
+
+        Raises:
+            UserError: a package of the extra ``export`` is missing, the folder has other files, or
+                no graph can hold the policy.
+        """
+        from lightning_rl.run.export import begin_export, export
+
+        check_weights(self.method)
+        export(self.method, begin_export(folder, force), report, licence)
+
     def _checked(self, obs: Any) -> FloatArray:
         """An observation as a vector, in memory of its own."""
         if not is_vector(self._space):
             with contextlib.suppress(ValueError):
                 return self._finite(flattened(self._space, obs))
-        try:
-            found = np.asarray(obs)
-        except (
-            Exception
-        ) as error:  # a tensor that has a gradient, or whatever a class of the user's raises
-            raise UserError(_NO_NUMBERS) from error
+        found = _as_numbers(obs)
         size = self.method.spec.obs_size
-        if found.dtype.kind not in "biuf":
-            raise UserError(_NO_NUMBERS)
         if found.size != size:
             raise UserError(
                 f"obs has {found.size} numbers; an observation of '{self.gamename}' has {size}, "
@@ -374,13 +518,48 @@ class LoadedAgent:
         return vector
 
 
+def _of_rows(name: str, value: Any, count: int) -> FloatArray:
+    """A number for each of ``count`` rows; UserError where there are none."""
+    try:
+        found = np.asarray(value, dtype=np.float32)
+        if np.isfinite(found).all():
+            return np.broadcast_to(found.reshape(-1), count)
+    except (TypeError, ValueError):
+        pass
+    raise UserError(f"{name} {shown(value)}: give a finite number for each of {count} observations")
+
+
+def _as_numbers(obs: Any) -> Array:
+    """An array of numbers; UserError for anything else."""
+    try:
+        found = np.asarray(obs)
+    # a tensor that has a gradient, or whatever a class of the user's raises
+    except Exception as error:
+        raise UserError(_NO_NUMBERS) from error
+    if found.dtype.kind not in "biuf":
+        raise UserError(_NO_NUMBERS)
+    return found
+
+
+def _is_batch(space: Any, obs: Any) -> bool:
+    """Whether there are several observations, of a space or flattened."""
+    while isinstance(obs, Mapping | tuple) and getattr(space, "spaces", None):
+        name = next(iter(space)) if isinstance(obs, Mapping) else 0
+        space, obs = space[name], obs[name]
+    found = _as_numbers(obs)
+    if space.shape == () and found.dtype.kind in "iu":  # indices, not a flattened one
+        return found.ndim == 1
+    own = 1 if space.shape is None else max(len(space.shape), 1)
+    return found.ndim == own + 1
+
+
 def load(path: str | Path | Run, networks: Mapping[str, nn.Module] | None = None) -> LoadedAgent:
     """The agent of a checkpoint.
 
     Args:
         path: of a checkpoint, or of a run directory, whose last one is taken; or the name of an
             agent that comes with the package, e.g. ``"RCP-A-lunarlander"`` (``lightning-rl agents``
-            lists them); or a ``Run``.
+            lists them); or a folder that an agent was exported to; or a ``Run``.
         networks: those that were given to the training, by name.
 
     Returns:

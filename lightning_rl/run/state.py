@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from lightning_rl.run.options import RunOptions
 
 STATE, CONFIG, LOCK, LAST = "state.yaml", "config.yaml", ".lock", "last.ckpt"
+WEIGHTS = "model.safetensors"  # of an exported policy
 _PACKAGES = ("lightning_rl", "torch", "pytorch-lightning", "gymnasium", "numpy", "tensorboard")
 _TAKEN = "choose another --seed or --exp_name"
 
@@ -166,7 +167,7 @@ def refuse_second(run_dir: Path) -> None:
 
 def checkpoint_at(path: Path) -> Path:
     """The checkpoint that a path means: a file itself; of a run directory its last one, or, where
-    that is not there, its best.
+    that is not there, its best; of an exported policy its weights.
 
     Where there is no such path, it may be the name of an agent that comes with the package.
     """
@@ -180,7 +181,7 @@ def checkpoint_at(path: Path) -> Path:
         key=lambda found: (is_recorded(found), found.stat().st_mtime),
         reverse=True,
     )
-    for found in (path / LAST, *best):
+    for found in (path / LAST, *best, path / WEIGHTS):
         if found.is_file():
             return found
     raise UserError(

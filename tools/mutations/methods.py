@@ -131,7 +131,7 @@ MUTATIONS = [
         "methods/proxy_search.py", "methods/test_bilevel.py::test_the_agent_of_a_proxy_is_played_as_it_was_tested "
         "methods/test_bilevel.py::test_a_model_whose_ends_are_log_odds_starts_no_search",
         ('action_mode = "greedy"', 'action_mode = "sampled"'),
-        ("self.spec = loop.task(0)", "pass"),
+        ("self.spec = self.inner_loop.task(0)", "pass"),
         ('vars(self)["policy"] =', "self.policy ="),
         ('== "classifier"', '== "raw"'),
     ),

@@ -4,6 +4,27 @@ from mutations.mutation import area
 
 MUTATIONS = [
     *area(
+        "run/loading.py", "library/test_predict.py",
+        ("np.where(begins[:, np.newaxis], asked, command)", "command"),
+        ("command = self._rule(command, _of_rows(", "(command, _of_rows("),
+        ("reward = self._rewards\n", "pass\n"),
+        ("if not truth(\"deterministic\", deterministic):", "if True:"),
+        ("return (actions if is_batch else actions[0]), state", "return actions, state"),
+    ),
+    *area(
+        "run/whole_policy.py", "run/test_export.py::test_a_calibrated_policy_of_noisy_commands_acts_the_same",
+        ("is_asked, first.float(), raw[:, 0]", "is_asked, raw[:, 0], first.float()"),
+        ("is_asked, guidance, self.actor.guidance", "is_asked, self.actor.guidance, guidance"),
+        ("share * (self.high - self.low)", "share"),
+        ("action.clamp(-1, 1)", "action"),
+    ),
+    *area(
+        "run/exported.py", "run/test_export.py::test_what_was_changed_is_refused",
+        ("if checksum(content) != config[\"files\"].get(path.name):", "if False:"),
+        ("check(content, _RULES)", "pass"),
+        (", parse_constant=no_number", ""),
+    ),
+    *area(
         "run/train.py", "methods/test_counters.py",
         ("run.signal or int(method.env_steps) >= asked", "run.signal"),
         ('key] >=', 'key] >'),
@@ -82,7 +103,7 @@ MUTATIONS = [
         (('"epoch=*.ckpt"),\n'
 '        key=lambda found: (is_recorded(found), found.stat().st_mtime),\n'
 '        reverse=True,'), '"epoch=*.ckpt"), key=lambda found: (is_recorded(found), found.stat().st_mtime)'),
-        ("for found in (path / LAST, *best):", "for found in (*best, path / LAST):"),
+        ("for found in (path / LAST, *best, path / WEIGHTS):", "for found in (*best, path / LAST, path / WEIGHTS):"),
     ),
     *area("run/state.py", "run/test_outputs.py::test_a_run_begins_without_what_a_killed_writer_has_left", ("        sweep(run_dir)\n", "")),
     *area("run/state.py", "lab/reports/test_listing.py::test_a_run_that_ends_early_says_so", ('.removesuffix(": ")', "")),

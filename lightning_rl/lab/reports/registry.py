@@ -26,6 +26,7 @@ RUN_COLUMNS = (
     "run",
     "reason",
 )
+EXPORT_EPISODES = 100
 PAGE_TAGS = ("rollout/return_mean", "eval/return_mean", "eval_greedy/return_mean")
 
 _FOLDERS = argument(
@@ -172,6 +173,29 @@ REPORTS = {
                 metavar="N",
             ),
             argument("--window", "show it on the screen instead", action="store_true"),
+        ),
+    ),
+    "export": _OfAgent(
+        "write a policy as a folder that others use: ONNX, torch.export, safetensors, a card",
+        "lightning_rl.lab.exports:show",
+        (
+            argument("agent", "agent of the package, checkpoint or run directory"),
+            argument("out", "folder to write", type=checked_path, metavar="OUT"),
+            argument(
+                "--episodes",
+                "episodes that its score is of, with sampled and with greedy actions; 0: no score "
+                f"(default {EXPORT_EPISODES})",
+                type=Whole(0, EPISODES),
+                default=EXPORT_EPISODES,
+                metavar="N",
+            ),
+            argument(
+                "--license",
+                "of the policy, e.g. cc-by-4.0 (default mit)",
+                default="mit",
+                metavar="NAME",
+            ),
+            force(),
         ),
     ),
     "demo": _OfAgent(
