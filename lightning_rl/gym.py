@@ -31,12 +31,15 @@ def registered(env: str) -> EnvSpec:
 
 for _name, _game in GAMES.items():
     if _name in BUILT_IN and str(_game.env).startswith(OWN_IDS):
+        _made_by, _kwargs = "lightning_rl.envs.adapters:make_func_env", {"gamename": _name}
+        if _name == "takecover":
+            _made_by, _kwargs = "lightning_rl.envs.takecover:TakeCover", {}
         gymnasium.register(
             str(_game.env),
-            "lightning_rl.envs.adapters:make_func_env",
+            _made_by,
             _game.solved_return,
             max_episode_steps=_game.horizon,
-            kwargs={"gamename": _name},
+            kwargs=_kwargs,
         )
 for _path in SHIPPED.glob("*.pt"):
     gymnasium.register(

@@ -26,6 +26,7 @@ BY_NAME = (
     "gymnasium.envs.toy_text",
     "moviepy",
     "pygame",
+    "vizdoom",
 )
 """Imported by commands, but in no import statement of this package."""
 

@@ -4,6 +4,7 @@ copied, drawn, and fast.
 
 import copy
 import pickle
+import sys
 import time
 import warnings
 
@@ -22,8 +23,11 @@ from lightning_rl.envs.reward_network import RewardProxy
 
 IDS = sorted(name for name in gymnasium.registry if name.startswith("lightning_rl/"))
 FIRST = [
-    name for name in IDS if not any(f"-{number}-v" in name for number in range(2, 6))
-]  # of five proxies of a task
+    name
+    for name in IDS
+    if not any(f"-{number}-v" in name for number in range(2, 6))  # of five proxies of a task
+    and "TakeCover" not in name  # has a test of its own
+]
 SYNTHETIC = [name for name in FIRST if "/SE-" in name or "/SD-" in name]
 # what both checkers recommend and Pendulum, with a box of [-2, 2], does not have
 TASKS_OWN_BOX = "symmetric and normalized"
@@ -33,7 +37,7 @@ def test_every_environment_and_proxy_has_one():
     assert {
         f"lightning_rl/{name}-v0" for name in ("ProcMaze", "cliff", "bandit10", "SE-CartPole")
     } <= set(IDS)
-    assert len(IDS) == 72
+    assert len(IDS) == 73
 
 
 def played(env, steps=5):
@@ -99,6 +103,14 @@ def test_pictures_that_there_are_none_of_are_refused():
             "rgb_array",
         ):
             load_proxy(name, render_mode="human")
+
+
+def test_without_vizdoom_one_line_says_how_to_install_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "vizdoom", None)
+    with pytest.raises(
+        UserError, match=r"^ViZDoom is not installed \(.*\); pip install 'lightning_rl\[doom\]'$"
+    ):
+        gymnasium.make("lightning_rl/TakeCover-v0")
 
 
 @pytest.mark.parametrize("name", SYNTHETIC)

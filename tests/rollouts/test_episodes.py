@@ -2,10 +2,10 @@ import dataclasses
 
 import numpy as np
 import pytest
+from helpers.budgets import VECTORS
 from helpers.toys import same_episodes, toy_policy
 
 from lightning_rl.core.errors import RolloutError
-from lightning_rl.core.gamenames import GAMES
 from lightning_rl.core.types import Request
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.rollouts.player import Player
@@ -15,7 +15,7 @@ def requests(count: int, mode="sampled", command=(100.0, 50.0), start: int = 0) 
     return [Request(f"test {i}", 1000 + i, mode, command) for i in range(start, start + count)]
 
 
-@pytest.mark.parametrize("gamename", GAMES)
+@pytest.mark.parametrize("gamename", VECTORS)
 def test_an_episode_is_a_pure_function_of_policy_and_request(gamename):
     spec = env_spec(gamename)
     player = Player(spec, toy_policy(spec))
