@@ -108,7 +108,7 @@ GAMES: dict[str, Game] = {
     "holeroomlarge": _grid("holeroomlarge", 30, 0.91, 0.8, -1.29),
     "holeroomlargeshifted": _grid("holeroomlargeshifted", 30, 0.83, 0.8, -1.29),
     **{name: game() for name, game in SIZED.items()},
-    # The paper's networks see the newest eight frames in 32 x 32, which waits for networks of images.
+    # The paper's networks see eight frames of 32 x 32: waits for networks that take images.
     "takecover": Game(f"{OWN_IDS}TakeCover-v0", 2100, 2100.0, solved_return=750.0),
 }
 """The environments by gamename; ``register_env`` adds to them."""

@@ -193,7 +193,7 @@ def words(process):
 
 
 def until(condition):
-    waiting = time.monotonic() + 60
+    waiting = time.monotonic() + 10
     while not condition():
         assert time.monotonic() < waiting
         time.sleep(0.05)
