@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
 import shutil
-import signal
 import sys
 import tempfile
-import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,7 +20,6 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.types import Array
 from lightning_rl.envs import doom_keeper
 
-_REPLACED = (signal.SIGINT, signal.SIGTERM, signal.SIGABRT)  # by ViZDoom, for its own handlers
 _SHARED_BYTES = 12 * 2**20
 _INHERITED: list[Any] = []
 
@@ -66,8 +62,7 @@ class Doom:
         game.set_sound_enabled(False)
         game.set_episode_timeout(0)
         weakref.finalize(self, _end, game, self._owner)
-        with _own_signals():
-            game.init()
+        game.init()
         self._screen = self._now()
 
     def begin(self, seed: int) -> None:
@@ -147,27 +142,5 @@ def _end(game: Any, owner: int) -> None:
     """
     if os.getpid() != owner:
         _INHERITED.append(game)
-        return
-    with _own_signals():
+    else:
         game.close()
-
-
-@contextlib.contextmanager
-def _own_signals() -> Iterator[None]:
-    """Gives signals back to the handlers that they have in Python: ViZDoom takes them as it starts,
-    and leaves the system's as it ends. Meanwhile signals wait.
-    """
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _REPLACED)
-    try:
-        yield
-    finally:
-        if threading.current_thread() is threading.main_thread():
-            _handle_in_python()
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-
-
-def _handle_in_python() -> None:
-    for number in _REPLACED:
-        handler = signal.getsignal(number)
-        if handler is not None:
-            signal.signal(number, handler)

@@ -33,8 +33,7 @@ def keep(owner: int, folder: str, words: list[str]) -> int:
     """
     os.setsid()
     os.chdir(folder)
-    environment = {**os.environ, "HOME": folder}
-    game = os.posix_spawn(words[0], words, environment, setsigmask=[])
+    game = os.posix_spawn(words[0], words, {**os.environ, "HOME": folder})
 
     def look(*_: object) -> None:
         if os.getppid() != owner:
