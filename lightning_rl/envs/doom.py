@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shlex
 import shutil
@@ -20,8 +21,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.types import Array
 from lightning_rl.envs import doom_keeper
 
-_SHARED_BYTES = 12 * 2**20
-_INHERITED: list[Any] = []
+_SHARED_BYTES = 12 * 2**20  # of a game
 
 
 def vizdoom_module() -> ModuleType:
@@ -137,10 +137,10 @@ def _check_shared_memory() -> None:
 
 
 def _end(game: Any, owner: int) -> None:
-    """Ends a game, unless it is the parent's of a process that was forked: there the object stays,
-    as it would end the parent's as it goes.
+    """Ends a game, unless it is the parent's of a process that was forked: there the object never
+    goes, as it would wait for ever for threads that only the parent has.
     """
-    if os.getpid() != owner:
-        _INHERITED.append(game)
-    else:
+    if os.getpid() == owner:
         game.close()
+    else:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(game))
