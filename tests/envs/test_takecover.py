@@ -82,7 +82,7 @@ def test_an_episode_is_a_function_of_seed_and_actions(make):
 def test_episodes_that_no_seed_is_given_for_follow_from_the_first(make):
     episodes = []
     for seed in (3, 3, 4):
-        env = make()
+        env = make(frame_skip=8)
         env.reset(seed=seed)
         episodes.append([env.reset()[0].tobytes(), *(env.step(0)[0].tobytes() for _ in range(20))])
     assert episodes[0] == episodes[1] != episodes[2]
