@@ -33,6 +33,7 @@ ONLY_IN = {
     "argparse": {"core", "cli", "lab"},
     "pandas": {"lab"},
     "tensorboard": {"lab", "run"},
+    "vizdoom": {"envs"},
 }
 FILES = sorted((ROOT / "lightning_rl").rglob("*.py"))
 

@@ -26,7 +26,6 @@ BY_NAME = (
     "gymnasium.envs.toy_text",
     "moviepy",
     "pygame",
-    "vizdoom",
 )
 """Imported by commands, but in no import statement of this package."""
 

@@ -11,22 +11,15 @@ import tempfile
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from lightning_rl.core.checks import optional_module
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.types import Array
 from lightning_rl.envs import doom_keeper
 
 _SHARED_BYTES = 12 * 2**20  # of a game
-
-
-def vizdoom_module() -> ModuleType:
-    """ViZDoom; UserError where it is not installed."""
-    return optional_module("vizdoom", "ViZDoom", "pip install 'lightning_rl[doom]'")
 
 
 class Doom:
@@ -45,12 +38,14 @@ class Doom:
             screen_format: ``"GRAY8"``, or ``"RGB24"`` for colours in the last axis.
 
         Raises:
-            UserError: ViZDoom is not installed, or cannot start: it would crash this process.
+            UserError: ViZDoom cannot start, which would crash this process.
         """
-        vizdoom = vizdoom_module()
+        import vizdoom
+
         _check_shared_memory()
         self._owner = os.getpid()
-        self._game = game = vizdoom.DoomGame()
+        self._game: Any = vizdoom.DoomGame()
+        game = self._game
         game.load_config(str(Path(vizdoom.scenarios_path, f"{scenario}.cfg")))
         folder = tempfile.mkdtemp(prefix="lightning_rl-doom-")
         game.set_vizdoom_path(_launcher(folder, vizdoom.exe_path))

@@ -16,8 +16,9 @@ from lightning_rl.core.checks import (
     whole_number,
 )
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.extras import require
 from lightning_rl.core.types import Array
-from lightning_rl.envs.doom import Doom, vizdoom_module
+from lightning_rl.envs.doom import Doom
 from lightning_rl.envs.gym import STEPS
 from lightning_rl.envs.spaces import Env, ResetOutcome, StepOutcome, checked_action
 
@@ -44,7 +45,7 @@ class TakeCover(Env, EzPickle):
 
     def __init__(self, frame_skip: int = 1, render_mode: str | None = None):
         EzPickle.__init__(self, frame_skip, render_mode)
-        vizdoom_module()
+        require("TakeCover", "vizdoom")
         check_render_mode(render_mode, self.metadata["render_modes"])
         self.frame_skip = whole_number("TakeCover: frame_skip", frame_skip, 1, TICS)
         self.render_mode = render_mode

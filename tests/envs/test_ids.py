@@ -108,7 +108,7 @@ def test_pictures_that_there_are_none_of_are_refused():
 def test_without_vizdoom_one_line_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "vizdoom", None)
     with pytest.raises(
-        UserError, match=r"^ViZDoom is not installed \(.*\); pip install 'lightning_rl\[doom\]'$"
+        UserError, match=r"^TakeCover needs vizdoom: pip install 'lightning_rl\[doom\]'$"
     ):
         gymnasium.make("lightning_rl/TakeCover-v0")
 
