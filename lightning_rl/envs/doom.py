@@ -19,7 +19,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.types import Array
 from lightning_rl.envs import doom_keeper
 
-_SHARED_BYTES = 12 * 2**20  # of a game
+_SHARED_BYTES = 2 * 2**20  # more than a game writes; it reserves five times as much
 
 
 class Doom:
