@@ -258,6 +258,7 @@ def write_minari(
         about: further entries of its metadata.
     """
     package, storages = minari(), minari(".dataset.minari_storage")
+    folder = folder.absolute()  # Minari does not find the files of a relative one
     make_folder(folder.parent)
     with explained(folder):
         part = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))

@@ -195,7 +195,7 @@ def _warn_beyond_data(method: Method, values: Mapping[str, float]) -> None:
         warnings.warn(
             f"command {name}={values[name]:g} is beyond the data that was learned from, which has "
             f"{within(*limits)}: what the policy does then is a guess",
-            stacklevel=4,
+            stacklevel=2,  # one place, so that it is said once
         )
 
 

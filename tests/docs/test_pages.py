@@ -51,6 +51,14 @@ def test_how_to(page, machine):
     machine.follow(page)
 
 
+@pytest.mark.timeout(900)
+def test_learning_from_a_dataset(machine):
+    pytest.importorskip("minari")
+    machine.follow(ROOT / "docs" / "offline.md")
+    assert (machine.folder / "data/cartpole-random-v0/data/metadata.json").is_file()
+    assert list(machine.folder.glob("exp_dir/cartpole/*/RCP-R/seed_25/last.ckpt"))
+
+
 def test_loggers_that_are_not_installed_here_take_what_the_page_gives_them():
     page = (ROOT / "docs" / "how_to" / "loggers.md").read_text()
     calls = [

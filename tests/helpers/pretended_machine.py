@@ -23,6 +23,7 @@ from helpers import ROOT
 from helpers.budgets import tiny_flags, tiny_settings
 from lightning_rl.core.catalogue import aliases
 from lightning_rl.methods.registry import IMPLEMENTATIONS
+from lightning_rl.methods.upside_down.config import OF_PLAYING
 
 SEARCH = "search={learning_rate: {log: [1.0e-4, 1.0e-2]}}"
 TUNE = [
@@ -45,6 +46,8 @@ if words[0].endswith("trainer.py") or words[:3] == ["-m", "lightning_rl", "train
         given = {{word.split("=")[0] for word in words if "=" in word}}
         if "command" in given:  # another than UDRL's own, which nothing of the best episodes belongs to
             given.add("last_few")
+        if "--dataset" in words:  # from which nothing is played
+            given.update(tiny["playing"])
         budget = [flag for flag in tiny["flags"].get(name, []) if flag.removeprefix("--set=").split("=")[0] not in given]
         if "--reload" in words or "--recording_epoch_interval" in words:
             budget.append("--set=checkpoint_interval=1")
@@ -109,7 +112,8 @@ class Machine:
         self.folder = folder
         commands.mkdir()
         names = [*IMPLEMENTATIONS, *aliases()]
-        tiny = {"flags": {name: tiny_flags(name) for name in names}, "tune": TUNE}
+        flags = {name: tiny_flags(name) for name in names}
+        tiny = {"flags": flags, "tune": TUNE, "playing": OF_PLAYING}
         (commands / "tiny.json").write_text(json.dumps(tiny))
         make = subprocess.run(["which", "make"], capture_output=True, text=True).stdout.strip()
         places = {
@@ -187,6 +191,8 @@ class _Smaller(ast.NodeTransformer):
             if isinstance(value := given.get(key), ast.Constant):
                 value.value = max(1, value.value // share)
         settings = tiny_settings(name) if (name := _trained(call)) else {}
+        if "dataset" in given or "offline" in given:
+            settings = {key: settings[key] for key in settings.keys() - set(OF_PLAYING)}
         missing = (
             settings.keys() - given - {"hidden"}
         )  # which a network of the page's own may refuse

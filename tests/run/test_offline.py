@@ -204,7 +204,7 @@ def test_others_read_what_is_recorded_and_play_it_again(minari, played, tmp_path
 
 
 @pytest.mark.parametrize("game", ["pendulum", "lunarlander-sparse"])
-def test_actions_and_rewards_are_the_environments_own(game, minari, tmp_path):
+def test_actions_and_rewards_are_the_environments_own(game, minari, tmp_path, monkeypatch):
     run = lrl.train(
         "UDRL",
         game,
@@ -215,7 +215,8 @@ def test_actions_and_rewards_are_the_environments_own(game, minari, tmp_path):
         num_episodes_per_iter=2,
         **TINY,
     )
-    record(run.path, tmp_path / "some-v0", "--actions", "uniform")
+    monkeypatch.chdir(tmp_path)
+    record(run.path, "some-v0", "--actions", "uniform")
     data = minari.MinariDataset(tmp_path / "some-v0" / "data")
     spec = run.method.spec
     (own,) = {episode.actions.dtype for episode in data.iterate_episodes()}
