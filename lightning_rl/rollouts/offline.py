@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from lightning_rl.core.checks import one_number, whole_number
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import shown, within
 from lightning_rl.core.types import Array, Episode, FloatArray
@@ -96,9 +97,9 @@ def _digest(episode: Episode) -> bytes:
 def _checked(episode: Episode, spec: EnvSpec) -> Episode:
     """The episode in our types; ValueError says what is wrong with it."""
     reward = _numbers("rewards", episode.reward)
-    steps = len(reward)
-    if reward.ndim != 1 or steps == 0:
+    if reward.ndim != 1 or reward.size == 0:
         raise ValueError(f"its rewards have the shape {list(reward.shape)}, expected one a step")
+    steps = len(reward)
     if reward_number(np.abs(reward).max()) is None:
         raise ValueError(f"a reward is {np.abs(reward).max():g}, expected {REWARDS}")
     obs = _numbers("observations", episode.obs)
@@ -112,21 +113,35 @@ def _checked(episode: Episode, spec: EnvSpec) -> Episode:
         total = reward.sum(dtype=np.float64)
         reward = np.zeros_like(reward)
         reward[-1] = total
-    terminated = bool(episode.terminated)
+    terminated = _truth("terminated", episode.terminated)
     return dataclasses.replace(
         episode,
         obs=obs,
         action=_actions(episode.action, steps, spec),
         reward=reward,
         terminated=terminated,
-        truncated=bool(episode.truncated) or not terminated,
-        env_steps=max(episode.env_steps, steps),
+        truncated=_truth("truncated", episode.truncated) or not terminated,
+        env_steps=max(whole_number("env_steps", episode.env_steps, 0), steps),
     )
 
 
-def _numbers(what: str, array: Any) -> FloatArray:
+def _truth(what: str, given: Any) -> bool:
+    number = one_number(given)
+    if number not in (0, 1):
+        raise ValueError(f"its {what} is {shown(given)}, expected True or False")
+    return bool(number)
+
+
+def _array(what: str, given: Any) -> Array:
+    try:
+        return np.asarray(given)
+    except Exception as error:  # of ragged lists, or whatever a class of the user's raises
+        raise ValueError(f"its {what} are no array, but {shown(given)}; {_REMEDY}") from error
+
+
+def _numbers(what: str, given: Any) -> FloatArray:
     """Finite numbers in single precision."""
-    found = np.asarray(array)
+    found = _array(what, given)
     if found.dtype.kind not in "biuf":
         raise ValueError(f"its {what} are no numbers, but {found.dtype}; {_REMEDY}")
     with np.errstate(over="ignore"):
@@ -140,9 +155,9 @@ def _numbers(what: str, array: Any) -> FloatArray:
     return numbers
 
 
-def _actions(action: Any, steps: int, spec: EnvSpec) -> Array:
+def _actions(given: Any, steps: int, spec: EnvSpec) -> Array:
     """Actions as policies give them: indices, or numbers in units of the box."""
-    found = np.asarray(action)
+    found = _array("actions", given)
     if spec.continuous:
         numbers = _numbers("actions", found)
         if found.shape != (steps, spec.action_size):

@@ -186,7 +186,13 @@ NO_CALLS = (
     "Command",
     "Weighting",
     "Target",
+    "Episode",
 )  # made by calls, and bases of methods
+EPISODE = [
+    field
+    for field in dataclasses.fields(lightning_rl.Episode)
+    if field.name not in ("command", "request", "policy_version")  # which are not read
+]
 METHODS = [
     name
     for name in lightning_rl.__all__
@@ -260,7 +266,9 @@ def calls(root, run):
         "config": {},
         "stop_return": None,
         "stop_evaluations": 1,
+        "dataset": None,
     }
+    episode = {field.name: getattr(make_episode([1.0]), field.name) for field in EPISODE}
     register = {
         "gamename": "warehouse",
         "env": "CartPole-v1",
@@ -300,7 +308,9 @@ def calls(root, run):
         ("env.step", env.step, {"action": 0}),
         ("proxy.reset", proxy.reset, {"seed": 0, "options": None}),
         ("proxy.step", proxy.step, {"action": 0}),
-        ("rollouts", run.method.rollouts, {"num_workers": 0}),
+        ("rollouts", run.method.rollouts, {"num_workers": 0, "dataset": None}),
+        ("load_dataset", lightning_rl.load_dataset, {"where": run.path, "gamename": "cartpole"}),
+        ("episodes", learned_from, episode),
     ]
     for name in METHODS:
         made.append(
@@ -311,6 +321,10 @@ def calls(root, run):
             )
         )
     return made
+
+
+def learned_from(**values):
+    lightning_rl.load_dataset([lightning_rl.Episode(**values)], "cartpole")
 
 
 def ordinary(function, first):

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.limits import shown
 from lightning_rl.core.seeding import generator
 from lightning_rl.core.types import Episode
 from lightning_rl.methods.upside_down.rollouts import UpsideDownEpoch, UpsideDownRollouts
@@ -39,6 +40,8 @@ class OfflineRollouts(UpsideDownRollouts):
         if dataset is None:
             raise UserError("offline=True learns from a dataset; give rollouts(dataset=episodes)")
         super().__init__(method, num_workers)
+        if not isinstance(dataset, Dataset | Sequence):
+            raise UserError(f"dataset {shown(dataset)}: give a list of lightning_rl.Episode")
         if not isinstance(dataset, Dataset):
             dataset = checked_dataset("episodes", dataset, method.spec)
         self.dataset = dataset
