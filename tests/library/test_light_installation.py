@@ -77,13 +77,13 @@ def test_what_is_installed_is_not_asked_for():
     require("a test", "numpy", "scipy")
 
 
-def required(name: str) -> set[str]:
-    """What a package requires on this machine, without its extras."""
+def required(name: str, extra: str = "") -> set[str]:
+    """What a package requires on this machine, by itself or with an extra."""
     wanted = [Requirement(each) for each in metadata.requires(name) or ()]
     return {
         canonicalize_name(each.name)
         for each in wanted
-        if each.marker is None or each.marker.evaluate({"extra": ""})
+        if each.marker is None or each.marker.evaluate({"extra": extra})
     }
 
 
@@ -96,5 +96,6 @@ def names(path: Path) -> set[str]:
 def test_the_list_has_all_that_its_packages_require():
     listed = names(ROOT / "requirements-light.txt")
     assert listed <= names(ROOT / "constraints.txt")
+    assert required("gymnasium", extra="box2d") <= listed
     for name in sorted(listed):
         assert required(name) <= listed | {"torch"} | required("torch"), name
