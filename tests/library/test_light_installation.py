@@ -9,10 +9,9 @@ from helpers.runs import run_python
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from lightning_rl.core.extras import require
+from lightning_rl.core.extras import INSTALLED_BY, require
 
-ABSENT = ("cmaes", "matplotlib", "moviepy", "mujoco", "numba", "pandas", "PIL", "ray", "scipy")
-ABSENT = (*ABSENT, "tensorboard", "threadpoolctl")
+ABSENT = (*INSTALLED_BY.keys() - {"jinja2"}, "numba", "threadpoolctl")  # torch brings Jinja2
 BEGIN = f"""
 import sys
 sys.modules.update(dict.fromkeys({ABSENT}))
