@@ -33,8 +33,8 @@ from lightning_rl.core.lines import say
 from lightning_rl.core.schema import MethodConfig
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.core.yaml_files import read_yaml
-from lightning_rl.envs.gym import STEPS, RepeatAction, rollout_env
-from lightning_rl.envs.spaces import Env
+from lightning_rl.envs.gym import RepeatAction, rollout_env
+from lightning_rl.envs.spaces import STEPS, Env
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.functional.value_learning import epsilon_after
 from lightning_rl.methods.base import return_scalars

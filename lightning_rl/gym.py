@@ -29,11 +29,16 @@ def registered(env: str) -> EnvSpec:
         raise unknown_gamename(env, gymnasium.registry) from error
 
 
+_OF_IMAGES = {
+    "square": "lightning_rl.envs.square:Square",
+    "takecover": "lightning_rl.envs.takecover:TakeCover",
+}
+
 for _name, _game in GAMES.items():
     if _name in BUILT_IN and str(_game.env).startswith(OWN_IDS):
         _made_by, _kwargs = "lightning_rl.envs.adapters:make_func_env", {"gamename": _name}
-        if _name == "takecover":
-            _made_by, _kwargs = "lightning_rl.envs.takecover:TakeCover", {}
+        if _name in _OF_IMAGES:
+            _made_by, _kwargs = _OF_IMAGES[_name], {}
         gymnasium.register(
             str(_game.env),
             _made_by,

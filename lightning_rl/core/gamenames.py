@@ -24,6 +24,22 @@ OWN_IDS = "lightning_rl/"
 
 
 @dataclass(frozen=True)
+class Images:
+    """How images are seen, in the words of Gymnasium's wrappers.
+
+    frame_stack: how many frames a policy sees at once. frame_skip: how many of the environment's
+    own frames an action is taken for; rewards are summed, and all of them count as steps.
+    screen_size: pixels of each side that they are shrunk to; None: as they come. grayscale: make
+    colours grey.
+    """
+
+    frame_stack: int = 4
+    frame_skip: int = 1
+    screen_size: int | None = None
+    grayscale: bool = False
+
+
+@dataclass(frozen=True)
 class Game:
     """An environment and what Gymnasium does not know of it; ``register_env`` explains the
     fields.
@@ -37,6 +53,7 @@ class Game:
     one_hot: bool = False
     sparse: bool = False
     kwargs: tuple[tuple[str, Any], ...] = ()
+    images: Images | None = None
 
 
 def _grid(
@@ -107,9 +124,18 @@ GAMES: dict[str, Game] = {
     "holeroom": _grid("holeroom", 30, 0.93, 0.8, -1.29),
     "holeroomlarge": _grid("holeroomlarge", 30, 0.91, 0.8, -1.29),
     "holeroomlargeshifted": _grid("holeroomlargeshifted", 30, 0.83, 0.8, -1.29),
+    "square": Game(
+        f"{OWN_IDS}Square-v0", 10, 1.0, 0.0, 0.95, images=Images(frame_stack=1)
+    ),  # a toy of images
     **{name: game() for name, game in SIZED.items()},
     # The paper's networks see eight frames of 32 x 32: waits for networks that take images.
-    "takecover": Game(f"{OWN_IDS}TakeCover-v0", 2100, 2100.0, solved_return=750.0),
+    "takecover": Game(
+        f"{OWN_IDS}TakeCover-v0",
+        2100,
+        2100.0,
+        solved_return=750.0,
+        images=Images(frame_stack=8, screen_size=32),
+    ),
 }
 """The environments by gamename; ``register_env`` adds to them."""
 
@@ -129,6 +155,7 @@ def register_env(
     one_hot: bool = False,
     sparse: bool = False,
     kwargs: Mapping[str, Any] | None = None,
+    images: Images | None = None,
 ) -> None:
     """Gives an environment a gamename, for this process and those that it starts by forking.
 
@@ -154,6 +181,8 @@ def register_env(
             need. Discrete observations are one-hot without it.
         sparse: Give the sum of the rewards at the last step, and 0 before.
         kwargs: Arguments of the environment.
+        images: How its images are seen, unless a config says otherwise; None: the newest four as
+            they come.
 
     Raises:
         UserError: The name is taken by this package, has the form of a Gymnasium id, or cannot name
@@ -187,7 +216,15 @@ def register_env(
     allow(env)
     given = tuple((kwargs or {}).items())
     GAMES[gamename] = Game(
-        env, horizon, max_return, min_return, solved_return, one_hot, sparse, given
+        env,
+        horizon,
+        max_return,
+        min_return,
+        solved_return,
+        one_hot,
+        sparse,
+        given,
+        images,
     )
 
 

@@ -21,6 +21,7 @@ AGENTS = 100_000  # candidates, inner agents, trials
 BATCH = 2**24
 WIDTH, LAYERS = 2**16, 64  # of a network
 GENERATIONS = 1_000_000  # of a table of generations: a figure has a place for each
+SCREEN = 256  # pixels of a side of an image that a network sees
 ENV_SIZE = 64  # of a panflute-N, procmaze-N or buttongrid-N-M
 
 PLAIN_DEPTH = 20  # levels of a config in a checkpoint

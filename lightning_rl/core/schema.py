@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Self
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, PositiveInt
 from pydantic.dataclasses import dataclass
 
-from lightning_rl.core.limits import AGENTS, BATCH, EPISODES, LAYERS, WIDTH
+from lightning_rl.core.limits import AGENTS, BATCH, EPISODES, LAYERS, SCREEN, WIDTH
 
 if TYPE_CHECKING:
+    from lightning_rl.core.gamenames import Images
     from lightning_rl.envs.spec import EnvSpec
 
 STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
@@ -64,6 +66,22 @@ class MethodConfig:
         shall have it.
         """
         return self
+
+
+@dataclass(frozen=True, config=STRICT, kw_only=True)
+class ImageConfig(MethodConfig):
+    """Keys of methods that can learn from images; null: as the environment's name says."""
+
+    frame_stack: Annotated[int, Field(gt=0, le=64)] | None
+    frame_skip: Annotated[int, Field(gt=0, le=64)] | None
+    screen_size: Annotated[int, Field(gt=0, le=SCREEN)] | None
+    grayscale: bool | None
+    encoder: Literal["udrl", "nature"]
+
+    def images(self, usual: Images) -> Images:
+        """How images are seen."""
+        given = {name: getattr(self, name) for name in vars(usual)}
+        return replace(usual, **{name: key for name, key in given.items() if key is not None})
 
 
 def ramp(share: float, start: float, end: float) -> float:

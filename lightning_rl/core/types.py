@@ -49,14 +49,15 @@ STORED = Request("stored", 0)
 class Episode:
     """One episode of ``T`` decisions, as played.
 
-    obs ``[T+1, O]`` includes the final observation; action is ``[T]`` int64, or ``[T, A]`` float32
-    in units where the action box is [-1, 1]; reward ``[T]`` is raw; command ``[T, C]`` is the
-    command that each action was chosen under.
+    obs ``[T+1, O]`` includes the final observation, of images single frames, ``stack`` of which are
+    seen at once; action is ``[T]`` int64, or ``[T, A]`` float32 in units where the action box is
+    [-1, 1]; reward ``[T]`` is raw; command ``[T, C]`` is the command that each action was chosen
+    under.
     env_steps: environment steps that it took, more than ``T`` where actions are repeated. What is
     left out is not known, as of episodes that others have played.
     """
 
-    obs: FloatArray
+    obs: Array
     action: Array
     reward: FloatArray
     terminated: bool
@@ -65,6 +66,14 @@ class Episode:
     request: Request = STORED
     policy_version: int = 0
     env_steps: int = 0
+    stack: int = 1
+
+    def seen(self) -> Array:
+        """The observations ``[T+1, O]`` as the policy saw them: the newest frames, oldest first."""
+        if self.stack == 1:
+            return self.obs
+        newest = np.arange(len(self.obs))[:, np.newaxis] + np.arange(1 - self.stack, 1)
+        return self.obs[np.maximum(newest, 0)].reshape(len(self.obs), -1)
 
     @property
     def length(self) -> int:

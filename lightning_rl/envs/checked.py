@@ -24,12 +24,14 @@ from lightning_rl.core.limits import shorten, shown
 from lightning_rl.core.types import Array
 from lightning_rl.envs.func_env import FuncEnv, State, Step
 from lightning_rl.envs.spaces import (
+    STEPS,
     Env,
     ResetOutcome,
     StepOutcome,
     Wrapper,
     flat_space,
     flattened,
+    is_image,
     is_numbers,
     is_vector,
 )
@@ -50,7 +52,8 @@ Place = tuple[str, int]
 
 
 class CheckedEnv(Wrapper, gymnasium.utils.RecordConstructorArgs):
-    """An environment within its time limit of ``horizon`` steps, its observations as vectors.
+    """An environment within its time limit of ``horizon`` steps, its observations as vectors or
+    images.
 
     RolloutError where it raises or calls ``sys.exit``, or breaks Gymnasium's interface: a reward or
     an observation that is not finite in single precision (in which all is stored), an observation
@@ -63,7 +66,8 @@ class CheckedEnv(Wrapper, gymnasium.utils.RecordConstructorArgs):
         self.gamename, self.horizon = gamename, horizon
         self.seed: int | None = None
         self.length = 0
-        self._space = None if is_vector(env.observation_space) else env.observation_space
+        space = env.observation_space
+        self._space = None if is_vector(space) or is_image(space) else space
         if self._space is not None:
             self.observation_space = flat_space(self._space)
         self._shape = self.observation_space.shape
@@ -99,7 +103,7 @@ class CheckedEnv(Wrapper, gymnasium.utils.RecordConstructorArgs):
             right = False
         if not right:
             obs, reward, terminated, truncated, info = self._judged(outcome)
-        self.length += 1
+        self.length += info.get(STEPS, 1)
         return obs, reward, terminated, truncated or self.length >= self.horizon, info
 
     def render(self) -> Any:
@@ -285,6 +289,8 @@ def _all_finite(numbers: Array) -> bool:
     """Whether a vector is finite in single precision; for a short one its 2-norm, which takes
     less time, mostly decides.
     """
+    if numbers.dtype == np.uint8:
+        return True
     if numbers.size <= _SHORT and math.hypot(*numbers.tolist()) <= _LARGEST:
         return True
     with np.errstate(over="ignore"):

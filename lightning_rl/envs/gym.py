@@ -15,7 +15,9 @@ from lightning_rl.core.limits import shown
 from lightning_rl.core.modules import allow
 from lightning_rl.core.types import Array
 from lightning_rl.envs.checked import CheckedEnv
+from lightning_rl.envs.images import FrameEnv, StackFrames, only_image
 from lightning_rl.envs.spaces import (
+    STEPS,
     Env,
     OwnAction,
     ResetOutcome,
@@ -24,11 +26,6 @@ from lightning_rl.envs.spaces import (
     acting_space,
 )
 from lightning_rl.envs.spec import EnvSpec, env_spec, plain_env, takes_render_mode
-
-STEPS = "lightning_rl/steps"
-"""Where ``info`` says how many steps a repeated action took: a name that no environment has for
-something of its own.
-"""
 
 
 class SparseReturn(Wrapper, RecordConstructorArgs):
@@ -81,8 +78,9 @@ def make_env(game: str | EnvSpec, render: bool = False) -> Env:
     """The environment of a gamename, with its own action space; ``LoadedAgent.act`` gives its
     actions.
 
-    Observations are vectors: Discrete ones become one-hot, others are flattened. Episodes are
-    truncated at the horizon.
+    Observations are vectors: Discrete ones become one-hot, others are flattened; or images
+    ``[C, height, width]`` of bytes, the newest frames together. Episodes are truncated at the
+    horizon.
 
     Args:
         game: A gamename, see ``env_spec``, or the facts of an environment.
@@ -97,26 +95,28 @@ def make_env(game: str | EnvSpec, render: bool = False) -> Env:
     """
     allow(game)
     spec = game if isinstance(game, EnvSpec) else env_spec(game)
-    return _paid(_task(spec, truth("render", render)), spec)
+    return stacked(_seen(_task(spec, truth("render", render)), spec), spec)
 
 
 def rollout_env(
     spec: EnvSpec, render: bool = False, around: Callable[[Env], Env] | None = None
 ) -> Env:
     """The environment of ``make_env`` as roll-outs play in it: with the actions of policies, of
-    ``acting_space``. around: a wrapper of the environment as Gymnasium makes it.
+    ``acting_space``, and single frames. around: a wrapper of the environment as Gymnasium makes it.
     """
     env = _task(spec, render, around)
     own = env.action_space
     if spec.continuous or own != acting_space(own):  # policies may leave the box
         env = gymnasium.wrappers.TransformAction(env, OwnAction(own), acting_space(own))
-    return _paid(env, spec)
+    return _seen(env, spec)
 
 
 def _task(spec: EnvSpec, render: bool, around: Callable[[Env], Env] | None = None) -> Env:
     env = plain_env(spec, render_mode="rgb_array") if render else plain_env(spec)
     if around is not None:
         env = around(env)
+    if spec.images is not None:
+        env = only_image(env)
     if spec.action_space is not None and env.action_space != spec.action_space:
         now = f"its actions are {shown(env.action_space)} now, {shown(spec.action_space)} before"
         raise UserError(
@@ -126,11 +126,18 @@ def _task(spec: EnvSpec, render: bool, around: Callable[[Env], Env] | None = Non
     return CheckedEnv(env, spec.gamename, spec.horizon)
 
 
-def _paid(env: Env, spec: EnvSpec) -> Env:
-    """The environment with the rewards that the facts ask for."""
+def _seen(env: Env, spec: EnvSpec) -> Env:
+    """The environment with the rewards and the frames that the facts ask for."""
     if spec.repeat > 1:
         env = RepeatAction(env, spec.repeat)
-    return SparseReturn(env) if spec.sparse else env
+    if spec.sparse:
+        env = SparseReturn(env)
+    return env if spec.images is None else FrameEnv(env, spec.images)
+
+
+def stacked(env: Env, spec: EnvSpec) -> Env:
+    """An environment of single frames with observations as policies see them."""
+    return env if spec.frames is None else StackFrames(env, spec.frames)
 
 
 def can_film(spec: EnvSpec) -> bool:

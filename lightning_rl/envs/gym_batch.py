@@ -27,8 +27,8 @@ from lightning_rl.core.seeding import (
 from lightning_rl.core.types import Array
 from lightning_rl.core.workers import check_may_start, leave_with_parent
 from lightning_rl.envs.batch import BatchStep, EnvBatch
-from lightning_rl.envs.gym import STEPS, RepeatAction, doubled, rollout_env
-from lightning_rl.envs.spaces import Env, ResetOutcome, StepOutcome, Wrapper
+from lightning_rl.envs.gym import RepeatAction, doubled, rollout_env
+from lightning_rl.envs.spaces import STEPS, Env, ResetOutcome, StepOutcome, Wrapper
 from lightning_rl.envs.spec import EnvSpec
 
 RECORD = "lightning_rl/record"

@@ -19,10 +19,9 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.envs.adapters import func_env
 from lightning_rl.envs.batch import BatchStep, EnvBatch, FuncBatch
 from lightning_rl.envs.func_env import FuncEnv, State, Step
-from lightning_rl.envs.gym import STEPS
 from lightning_rl.envs.gym_batch import RECORD, GymBatch
 from lightning_rl.envs.proxies import NETWORK_SETTINGS, Proxy, start_task
-from lightning_rl.envs.spaces import Env, StepOutcome, Wrapper
+from lightning_rl.envs.spaces import STEPS, Env, StepOutcome, Wrapper
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.envs.wrapped_batch import WrappedBatch
 from lightning_rl.functional.reward_shaping import REWARD_FORMS, RewardForm, shaped_reward

@@ -1,5 +1,5 @@
-"""What networks see of Gymnasium's spaces: an observation is one vector of numbers, an action an
-index or a vector in a box.
+"""What networks see of Gymnasium's spaces: an observation is one vector of numbers, or an image
+(``envs.images``), an action an index or a vector in a box.
 """
 
 from __future__ import annotations
@@ -24,6 +24,11 @@ Wrapper = gymnasium.Wrapper[Any, Any, Any, Any]
 ResetOutcome = tuple[Any, dict[str, Any]]
 StepOutcome = tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]
 
+STEPS = "lightning_rl/steps"
+"""Where ``info`` says how many steps a repeated action took: a name that no environment has for
+something of its own.
+"""
+
 _FLAT = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 
 
@@ -35,7 +40,7 @@ def _parts(space: Space[Any]) -> list[Space[Any]]:
     return [part for each in inner for part in _parts(each)]
 
 
-def _is_image(space: Space[Any]) -> bool:
+def is_image(space: Space[Any]) -> bool:
     """A Box of three dimensions, or of two dimensions of bytes."""
     return isinstance(space, spaces.Box) and (
         len(space.shape) >= 3 or (len(space.shape) == 2 and space.dtype == np.uint8)
@@ -43,13 +48,13 @@ def _is_image(space: Space[Any]) -> bool:
 
 
 def check_observations(env_id: str, space: Space[Any]) -> None:
-    """UserError where observations cannot be made vectors of a size that networks take: images,
-    sequences, graphs, texts.
+    """UserError where observations cannot be made vectors of a size that networks take: sequences,
+    graphs, texts, images with something else.
     """
-    if any(_is_image(part) for part in _parts(space)):
+    if any(is_image(part) for part in _parts(space)):
         raise UserError(
-            f"the observations of {env_id} are an image, {shown(space)}; networks here take "
-            "vectors: wrap it to give those"
+            f"the observations of {env_id} are images and more, {shown(space)}; networks here take "
+            "one image, also as the only one of a Dict, or vectors: wrap the environment"
         )
     if not all(isinstance(part, _FLAT) for part in _parts(space)):
         raise UserError(

@@ -11,7 +11,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import gymnasium
@@ -23,6 +23,7 @@ from lightning_rl.core.extras import require
 from lightning_rl.core.gamenames import (
     GAMES,
     Game,
+    Images,
     base_name,
     folder_name,
     named_game,
@@ -33,6 +34,7 @@ from lightning_rl.core.modules import MODULES, advice, allow, may_import
 from lightning_rl.envs.checked import located
 from lightning_rl.envs.func_env import is_func_env
 from lightning_rl.envs.func_gym import FuncGymEnv
+from lightning_rl.envs.images import Frames, frames_of, image_space
 from lightning_rl.envs.spaces import Env, check_actions, check_observations
 from lightning_rl.gym import registered  # which registers our own ids, too
 
@@ -52,8 +54,8 @@ class EnvSpec:
 
     env: a Gymnasium id, ``module:Id-v0`` imports the module that registers it; or a function that
     makes the environment.
-    obs_size: numbers of an observation, flattened. action_size: number of discrete actions, or of
-    action dimensions.
+    obs_size: numbers of an observation as a policy sees it, flattened. action_size: number of
+    discrete actions, or of action dimensions.
     horizon: time limit in steps.
     max_return: the highest return, above which UDRL draws no commands. Infinite where it is not
     known.
@@ -65,6 +67,8 @@ class EnvSpec:
     kwargs: arguments of the environment, e.g. its size.
     observation_space, action_space: its own, as Gymnasium makes it; None where the facts were not
     read from one.
+    images: how its observations are seen where they are images, of which frames says the sizes;
+    both None where they are vectors. skips_frames: it takes the argument ``frame_skip``.
     """
 
     gamename: str
@@ -84,6 +88,9 @@ class EnvSpec:
     )  # lists among them have no hash
     observation_space: gymnasium.Space[Any] | None = field(default=None, compare=False, repr=False)
     action_space: gymnasium.Space[Any] | None = field(default=None, compare=False, repr=False)
+    images: Images | None = None
+    frames: Frames | None = None
+    skips_frames: bool = False
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Whoever sends a pickle may run code anyway: its module may be imported."""
@@ -97,6 +104,36 @@ class EnvSpec:
         for all names of it.
         """
         return base_name(self.gamename)
+
+    @property
+    def stack(self) -> int:
+        """How many stored observations a policy sees at once."""
+        return 1 if self.frames is None else self.frames.stack
+
+    @property
+    def stored_size(self) -> int:
+        """Numbers of an observation as episodes keep it: of images, a single frame."""
+        return self.obs_size // self.stack
+
+    def seen_as(self, images: Images) -> EnvSpec:
+        """The facts of an environment of images, seen so; its own action repeat is used if it has
+        one.
+        """
+        assert self.observation_space is not None
+        space = image_space(self.observation_space)
+        assert space is not None
+        frames = frames_of(self.gamename, space, images)
+        kwargs, repeat = dict(self.kwargs), images.frame_skip
+        if self.skips_frames:
+            kwargs["frame_skip"], repeat = images.frame_skip, 1
+        return replace(
+            self,
+            obs_size=frames.stack * frames.size,
+            repeat=repeat,
+            kwargs=tuple(kwargs.items()),
+            images=images,
+            frames=frames,
+        )
 
 
 def env_spec(gamename: str) -> EnvSpec:
@@ -220,11 +257,14 @@ def _read(gamename: str, game: Game, entry: GymSpec) -> EnvSpec:
     env = _make(gamename, entry, dict(game.kwargs))
     try:
         _require_spaces(gamename, env)
-        check_observations(entry.id, env.observation_space)
+        has_images = image_space(env.observation_space) is not None
+        if not has_images:
+            check_observations(entry.id, env.observation_space)
         check_actions(entry.id, env.action_space)
         horizon = game.horizon or entry.max_episode_steps or _time_limit(env)
         one_hot = game.one_hot or isinstance(env.observation_space, gymnasium.spaces.Discrete)
-        obs_size = gymnasium.spaces.flatdim(env.observation_space)
+        obs_size = 0 if has_images else gymnasium.spaces.flatdim(env.observation_space)
+        skips_frames = "frame_skip" in inspect.signature(type(env.unwrapped).__init__).parameters
         action_size = gymnasium.spaces.flatdim(env.action_space)
         continuous = isinstance(env.action_space, gymnasium.spaces.Box)
     finally:
@@ -241,7 +281,7 @@ def _read(gamename: str, game: Game, entry: GymSpec) -> EnvSpec:
             "lightning_rl.register_env(..., horizon=) sets another",
             stacklevel=3,
         )
-    return EnvSpec(
+    spec = EnvSpec(
         gamename,
         game.env,
         obs_size,
@@ -256,7 +296,9 @@ def _read(gamename: str, game: Game, entry: GymSpec) -> EnvSpec:
         kwargs=game.kwargs,
         observation_space=env.observation_space,
         action_space=env.action_space,
+        skips_frames=skips_frames,
     )
+    return spec.seen_as(game.images or Images()) if has_images else spec
 
 
 def _require_spaces(gamename: str, env: Env) -> None:

@@ -67,7 +67,7 @@ class AgentMethod(StackedMethod):
         return cast(str | None, cls.kind.agent.why_unsupported(spec))
 
     def build(self) -> Agent:
-        self.spec = replace(self.spec, repeat=self.cfg.action_repeat)
+        self.spec = replace(self.spec, repeat=self.spec.repeat * self.cfg.action_repeat)
         return self.kind.agent(self.cfg, self.spec, self.seeds, None)
 
     def adopt(self, weights: Mapping[str, Tensor]) -> None:

@@ -25,8 +25,9 @@ from lightning_rl.core.checks import (
 )
 from lightning_rl.core.config import method_config
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.gamenames import Images
 from lightning_rl.core.modules import allow, from_file
-from lightning_rl.core.schema import MethodConfig, ramp
+from lightning_rl.core.schema import ImageConfig, MethodConfig, ramp
 from lightning_rl.core.seeding import seeded_torch
 from lightning_rl.core.types import ActionMode, Episode
 from lightning_rl.envs.spaces import action_box_of, other_box
@@ -128,7 +129,7 @@ class Method(LightningModule):
         self.gamename = gamename
         self.seed = seeds_from(seed)[0]
         self.spec = env_spec(gamename)
-        reason = self.why_unsupported(self.spec)
+        reason = _no_images(self.Config, self.spec) or self.why_unsupported(self.spec)
         if reason is not None:
             raise UserError(f"{self.implementation} does not fit gamename '{gamename}': {reason}")
         box = action_box_of(self.spec.action_space)
@@ -139,6 +140,7 @@ class Method(LightningModule):
         self.cfg: Any = method_config(
             self.Config, self.implementation, gamename, preset, config or {}, settings, where
         )
+        self.spec = _seen_by(self.cfg, self.spec)
         self.own_networks = {} if networks is None else checked_networks(networks, self)
         if self.own_networks:
             refuse_sizes(self, where, settings)
@@ -253,6 +255,15 @@ class Method(LightningModule):
         if takes is not None:
             check_shapes(name, own, takes, gives)
         return own
+
+    def encoded(self, build: Callable[[int], nn.Module]) -> nn.Module:
+        """``build(size)``, for observations of that size; for images, behind an encoder."""
+        if self.spec.frames is None:
+            return build(self.spec.obs_size)
+        from lightning_rl.nets.images import Encoded, Encoder
+
+        encoder = Encoder(self.cfg.encoder, self.spec.frames)
+        return Encoded(encoder, build(encoder.size))
 
     def collector(self, num_workers: int, nice: int = 0) -> Collector:
         """Plays episodes of the method's policy in its environment; nice: see ``Collector``."""
@@ -413,6 +424,32 @@ class Method(LightningModule):
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """UserError for what this method cannot use, before any of it is used."""
         restore_for_trainer(checkpoint, self)
+
+
+def _no_images(config: type[MethodConfig], spec: EnvSpec) -> str | None:
+    """Why a method cannot learn from images, where the observations are some."""
+    if spec.frames is None or issubclass(config, ImageConfig):
+        return None
+    return (
+        "its observations are images, from which UDRL, RCP-R, RCP-A, policy gradients, DDQN, "
+        "DuelingDDQN and PPO learn; take one of these"
+    )
+
+
+def _seen_by(cfg: MethodConfig, spec: EnvSpec) -> EnvSpec:
+    """The facts of an environment, of images as the config has them seen."""
+    if not isinstance(cfg, ImageConfig):
+        return spec
+    if spec.images is not None:
+        return spec.seen_as(cfg.images(spec.images))
+    keys = [field.name for field in dataclasses.fields(Images)]
+    given = [key for key in keys if getattr(cfg, key) is not None]
+    if given:
+        raise UserError(
+            f"{given[0]} {getattr(cfg, given[0])}: the observations of gamename '{spec.gamename}' "
+            "are no images; leave it out"
+        )
+    return spec
 
 
 def episode_scalars(prefix: str, episodes: Sequence[Episode]) -> dict[str, float]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self, cast
 
@@ -26,7 +26,7 @@ from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor, nn
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.schema import STRICT, Episodes, MethodConfig, Share, Sizes
+from lightning_rl.core.schema import STRICT, Episodes, ImageConfig, Share, Sizes
 from lightning_rl.core.seeding import seeded_torch
 from lightning_rl.core.types import Episode, Request
 from lightning_rl.functional.distributions import distribution_for
@@ -50,7 +50,7 @@ STALE_UPDATES = 3
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
-class PolicyGradientConfig(MethodConfig):
+class PolicyGradientConfig(ImageConfig):
     """Keys of all policy gradients; ``configs/policy_gradient.yaml`` explains them."""
 
     max_episodes: PositiveInt | None
@@ -133,11 +133,11 @@ def step_batch(episodes: list[Episode], scalars: Mapping[str, float]) -> StepBat
     last = torch.zeros(int(ends[-1]), dtype=torch.bool)
     last[torch.from_numpy(ends - 1)] = True
     return StepBatch(
-        obs=torch.from_numpy(np.concatenate([episode.obs[:-1] for episode in episodes])),
+        obs=torch.from_numpy(np.concatenate([episode.seen()[:-1] for episode in episodes])),
         action=torch.from_numpy(np.concatenate([episode.action for episode in episodes])),
         reward=torch.from_numpy(np.concatenate([episode.reward for episode in episodes])),
         last=last,
-        final_obs=torch.from_numpy(np.stack([episode.obs[-1] for episode in episodes])),
+        final_obs=torch.from_numpy(np.stack([episode.seen()[-1] for episode in episodes])),
         truncated=torch.tensor([episode.cut_off for episode in episodes]),
         scalars=scalars,
     )
@@ -220,15 +220,17 @@ class ValueNet(nn.Module):
 
 
 def actor_critic(
-    obs_size: int, hidden: Sequence[int], output_size: int, shared: bool
+    make_body: Callable[[], nn.Module], features: int, output_size: int, shared: bool
 ) -> tuple[ReLUNet, ValueNet]:
-    """A policy's network and a critic; ``shared``: two linear heads on the same hidden layers."""
-    sizes = [obs_size, *hidden]
-    body = relu_layers(sizes)
-    actor = ReLUNet(body, nn.Linear(hidden[-1], output_size))
+    """A policy's network and a critic: linear heads on the ``features`` that a body gives.
+
+    shared: both on the same body.
+    """
+    body = make_body()
+    actor = ReLUNet(body, nn.Linear(features, output_size))
     if not shared:
-        body = relu_layers(sizes)
-    return actor, ValueNet(body, hidden[-1])
+        body = make_body()
+    return actor, ValueNet(body, features)
 
 
 @register_method(
@@ -262,13 +264,16 @@ class PolicyGradient(Method):
         output_size = distribution.output_size(spec.action_size)
         with seeded_torch(self.seed, "initialisation"):
             actor, critic = actor_critic(
-                spec.obs_size, cfg.hidden, output_size, shared=cfg.network == "shared"
+                self._hidden_layers, cfg.hidden[-1], output_size, shared=cfg.network == "shared"
             )
         net = self.network("policy", lambda: actor, takes=[spec.obs_size], gives=[output_size])
         self.policy = Policy(net, distribution, spec.action_size)
         self.critic: nn.Module | None = None
         if cfg.baseline == "critic":
             self.critic = self.network("critic", lambda: critic, takes=[spec.obs_size])
+
+    def _hidden_layers(self) -> nn.Module:
+        return self.encoded(lambda size: relu_layers([size, *self.cfg.hidden]))
 
     def rollouts(self, num_workers: int = 0) -> OnPolicyRollouts:
         return OnPolicyRollouts(self, num_workers)

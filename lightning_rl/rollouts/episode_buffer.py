@@ -23,8 +23,9 @@ class FlatEpisodes:
     """``E`` episodes behind one another, ``M`` steps in all.
 
     obs ``[M + E, O]`` has the final observation of each; step ``i`` saw ``obs[row[i]]`` and led to
-    ``obs[row[i] + 1]``. action ``[M]`` or ``[M, A]``; reward, terminated, and left (how many steps
-    the episode has from this one on) ``[M]``; to_go ``[M + E]``: the undiscounted return from each
+    ``obs[row[i] + 1]``. Of images these are frames, ``stack`` of which a policy sees at once, see
+    ``observed``. action ``[M]`` or ``[M, A]``; reward, terminated, and left (how many steps the
+    episode has from this one on) ``[M]``; to_go ``[M + E]``: the undiscounted return from each
     observation on; first ``[E]``: the steps that episodes begin with.
     """
 
@@ -36,9 +37,20 @@ class FlatEpisodes:
     terminated: Tensor
     left: Tensor
     first: Tensor
+    stack: int
 
     def __len__(self) -> int:
         return len(self.row)
+
+    def observed(self, row: Tensor) -> Tensor:
+        """What a policy sees at rows ``[...]`` of obs: the newest ``stack``, ``[..., O]``."""
+        if self.stack == 1:
+            return self.obs[row]
+        newest = row.unsqueeze(-1) + torch.arange(1 - self.stack, 1, device=row.device)
+        begin = self.row[self.first]
+        episode = torch.searchsorted(begin, row, right=True) - 1
+        within = torch.maximum(newest, begin[episode].unsqueeze(-1))
+        return self.obs[within].flatten(-2)
 
     @property
     def last(self) -> Tensor:
@@ -74,7 +86,8 @@ def flatten(episodes: Sequence[Episode]) -> FlatEpisodes:
         "left": np.repeat(end, length) - step,
         "first": end - length,
     }
-    return FlatEpisodes(**{name: torch.from_numpy(array) for name, array in arrays.items()})
+    tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    return FlatEpisodes(**tensors, stack=episodes[0].stack)
 
 
 class EpisodeBuffer:
@@ -174,7 +187,9 @@ class EpisodeBuffer:
         action = torch.empty(steps, dtype=torch.int64)
         if spec.continuous:
             action = torch.empty(steps, spec.action_size)
-        obs = torch.empty(steps + len(lengths), spec.obs_size)
+        obs = torch.empty(steps + len(lengths), spec.stored_size)
+        if spec.frames is not None:
+            obs = obs.byte()
         example = {"obs": obs, "action": action, "reward": torch.empty(steps)}
         check_alike({name: state[name] for name in example}, example, "buffer")
         if min(lengths) < 1:
@@ -198,6 +213,7 @@ class EpisodeBuffer:
                 terminated=terminated,
                 truncated=not terminated,
                 env_steps=len(reward),
+                stack=spec.stack,
             )
             episodes.append(episode)
         self._best = episodes[: state["best"]]

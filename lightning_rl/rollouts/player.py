@@ -25,8 +25,8 @@ from lightning_rl.core.errors import RolloutError, UserError
 from lightning_rl.core.seeding import kept_generators, seed_generators
 from lightning_rl.core.types import Array, Episode, FloatArray, Request
 from lightning_rl.core.workers import begin_worker, check_may_start, check_sendable
-from lightning_rl.envs.gym import STEPS, doubled, rollout_env
-from lightning_rl.envs.spaces import Env
+from lightning_rl.envs.gym import doubled, rollout_env
+from lightning_rl.envs.spaces import STEPS, Env
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.distributions import Categorical
 from lightning_rl.nets.acting import Act, compile_acting, playing
@@ -106,7 +106,9 @@ class _Chunk:
     def __init__(self, spec: EnvSpec, requests: Sequence[Request], envs: Sequence[Env]):
         self.requests, self.envs = requests, envs
         n, room = len(requests), min(spec.horizon, _LOG_STEPS)
-        self.obs = np.empty((room + 1, n, spec.obs_size), dtype=np.float32)
+        self.stack = spec.stack
+        dtype = np.float32 if spec.frames is None else np.uint8
+        self.obs: Array = np.empty((room + 1, n, spec.stored_size), dtype=dtype)
         self.action: Array = np.empty((room, n), dtype=np.int64)
         if spec.continuous:
             self.action = np.empty((room, n, spec.action_size), dtype=np.float32)
@@ -126,6 +128,13 @@ class _Chunk:
         self.action = doubled(self.action, 0)
         self.reward = doubled(self.reward, 0)
         self.command = doubled(self.command, 0)
+
+    def seen(self, step: int, rows: Array) -> Array:
+        """What a policy sees in the episodes ``rows`` at time ``step``, ``[B, O]``."""
+        if self.stack == 1:
+            return self.obs[step].take(rows, 0)
+        times = np.maximum(np.arange(step + 1 - self.stack, step + 1), 0)
+        return self.obs[times[np.newaxis], rows[:, np.newaxis]].reshape(len(rows), -1)
 
     def reset(self) -> None:
         """Begins all episodes."""
@@ -171,6 +180,7 @@ class _Chunk:
                 request=request,
                 policy_version=version,
                 env_steps=self.env_steps[row],
+                stack=self.stack,
             )
             episodes.append(episode)
         return episodes
@@ -256,7 +266,7 @@ class Player(Dataset["list[Episode] | RolloutError"]):
             if chunk.has_command:
                 command = chunk.command[step].take(rows, 0)
             guided = None if guidance is None else guidance[rows]
-            obs = chunk.obs[step].take(rows, 0)
+            obs = chunk.seen(step, rows)
             played = rows
             rows = chunk.step(step, rows, act(obs, command, noise.at(step, rows), guided))
             if command is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ def footprint(config: MethodConfig, spec: EnvSpec) -> dict[str, int]:
         return getattr(config, key, None) or otherwise
 
     row = 2 * spec.obs_size + spec.action_size + 2
+    if spec.frames is not None:  # frames are stored, as bytes
+        row = 2 * math.ceil(spec.stored_size / _NUMBER) + spec.action_size + 2
     needed = {key: _NUMBER * row * steps for key, steps in config.stored_steps(spec).items()}
     batch, width = of("batch_size", 1), row
     for key in ("hidden", "critic_hidden"):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat, cast
 
 import numpy as np
 import torch
+from gymnasium import spaces
 from torch import Tensor, nn
 
 from lightning_rl.core.checks import (
@@ -225,7 +226,7 @@ class LoadedAgent:
     The environment is ``lightning_rl.make_env(agent.gamename)``, the one that ``gymnasium.make``
     makes, or another with the same
     spaces: observations are its own or flattened, actions are those of its own ``action_space``.
-    For an agent that repeats its actions (``agent.method.spec.repeat``) it is
+    For an agent that repeats its actions (``agent.method.spec.repeat``) or sees images it is
     ``make_env(agent.method.spec)``.
 
     Example::
@@ -257,6 +258,8 @@ class LoadedAgent:
         assert spec.observation_space is not None
         assert spec.action_space is not None
         self._space, self._own_action = spec.observation_space, OwnAction(spec.action_space)
+        if spec.frames is not None:
+            self._space = spaces.Box(0, 255, spec.frames.shape, np.uint8)
         self._rule = method.command_rule()
         self._episodes = 0
         self.reset()
@@ -444,7 +447,7 @@ class LoadedAgent:
         begins = _of_rows("episode_start", start, len(asked)).astype(bool)
         return np.where(begins[:, np.newaxis], asked, command)
 
-    def _rows(self, obs: Any) -> tuple[FloatArray, bool]:
+    def _rows(self, obs: Any) -> tuple[Array, bool]:
         """Observations ``[B, O]``, and whether they were given as a batch."""
         if not _is_batch(self._space, obs):
             return self._checked(obs).reshape(1, -1), False
@@ -488,8 +491,18 @@ class LoadedAgent:
         check_weights(self.method)
         export(self.method, begin_export(folder, force), report, licence)
 
-    def _checked(self, obs: Any) -> FloatArray:
+    def _checked(self, obs: Any) -> Array:
         """An observation as a vector, in memory of its own."""
+        frames = self.method.spec.frames
+        if frames is not None:
+            image = np.array(obs)
+            if image.shape != frames.shape or image.dtype != np.uint8:
+                raise UserError(
+                    f"obs is {image.dtype} {list(image.shape)}; an observation of "
+                    f"'{self.gamename}' is uint8 {list(frames.shape)}, the newest frames: take "
+                    "those of make_env(agent.method.spec)"
+                )
+            return image.reshape(-1)
         if not is_vector(self._space):
             with contextlib.suppress(ValueError):
                 return self._finite(flattened(self._space, obs))

@@ -8,7 +8,7 @@ from torch import nn
 pytest.importorskip("numba")
 
 from lightning_rl.functional.distributions import Categorical, Gaussian
-from lightning_rl.methods.policy_gradient import actor_critic
+from lightning_rl.methods.policy_gradient import actor_critic, relu_layers
 from lightning_rl.nets.acting import may_compile, playing
 from lightning_rl.nets.command import CommandPolicy, GatedLayersNet, GatedNet, ScaledCommand
 from lightning_rl.nets.noisy_command import NoisyCommandPolicy
@@ -63,7 +63,9 @@ def test_a_policy_acts_as_in_torch(distribution, build, guidance):
 @pytest.mark.parametrize("distribution", [Categorical, Gaussian])
 def test_so_does_one_without_a_command(distribution, shared):
     torch.manual_seed(0)
-    actor, _ = actor_critic(5, [16, 12], distribution.output_size(3), shared)
+    actor, _ = actor_critic(
+        lambda: relu_layers([5, 16, 12]), 12, distribution.output_size(3), shared
+    )
     policy = Policy(actor, distribution, 3)
     assert may_compile(policy)
     found, expected = both(policy, False)

@@ -12,7 +12,7 @@ from helpers.toys import make_episode
 
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.core.types import Request
-from lightning_rl.envs.gym import STEPS
+from lightning_rl.envs.spaces import STEPS
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.methods.upside_down.commands import ReturnHorizon
 from lightning_rl.rollouts.collected import CollectedRollouts, training_requests, warm_up_requests

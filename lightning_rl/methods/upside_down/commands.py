@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -53,6 +54,10 @@ class Command(Part):
     def following_numbers(self, buffer: EpisodeBuffer) -> tuple[float, ...]:
         """The numbers after the first, of the next commands."""
         return ()
+
+    def completed(self, first: float, following: Sequence[float]) -> tuple[float, ...]:
+        """The command of an episode, of the first number that was drawn and those that follow."""
+        return (first, *following)
 
     def scales(self, return_scale: float) -> tuple[float, ...]:
         """What the network multiplies the numbers by, unless they are standardised."""
@@ -143,6 +148,26 @@ class ReturnHorizon(Command):
     @property
     def is_episode_return(self) -> bool:
         return True
+
+
+@register_command("survival")
+class Survival(ReturnHorizon):
+    """A return within as many steps as it takes, where each step pays alike (UDRL paper, section
+    3.3: TakeCover, whose desired horizon is the desired return).
+    """
+
+    def following_numbers(self, buffer: EpisodeBuffer) -> tuple[float, ...]:
+        """How many steps a return of 1 takes in the ``last_few`` best episodes."""
+        returns, lengths = buffer.highest(self.last_few)
+        return (float(lengths.sum() / max(returns.sum(), 1e-9)),)
+
+    def completed(self, first: float, following: Sequence[float]) -> tuple[float, ...]:
+        return first, max(round(first * following[0]), 1)
+
+    def check(self, cfg: UpsideDownConfig) -> None:
+        super().check(cfg)
+        if cfg.standardise:
+            raise ValueError("command survival keeps its units; set standardise=false")
 
 
 @register_command("return")

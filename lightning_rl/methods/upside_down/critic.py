@@ -91,20 +91,24 @@ class CriticFit(Part):
 
         index ``[U, B]``: the steps that each update sees.
         """
-        judged = self._judged(episodes, self._outputs(method, episodes.obs))
+        judged = self._judged(episodes, self._outputs(method, episodes))
         target = judged.lambda_return(self.value_lambda) / self.value_scale
         method.check_finite("the value target", float(target.abs().max()))
-        examples = [episodes.obs[episodes.row[index]], target[index]]
+        rows, examples = episodes.row[index], [target[index]]
         if self.has_q:
             examples.append(self._features(method, episodes)[index])
         own_way = differs(self, CriticFit, "update") or differs(method, Method, "descend")
         if not own_way and may_compile(method, 1, self._net(method)):
             from lightning_rl.methods.upside_down.fused import update_critic
 
-            losses = update_critic(method, self, *examples)
+            losses = update_critic(method, self, episodes.observed(rows), *examples)
         else:
-            updates = zip(*examples, strict=True)
-            losses = torch.stack([self.update(method, *each) for each in updates])
+            losses = torch.stack(
+                [
+                    self.update(method, episodes.observed(row), *each)
+                    for row, *each in zip(rows, *examples, strict=True)
+                ]
+            )
         return method.count_updates("train/value_loss", losses)
 
     def update(
@@ -116,7 +120,7 @@ class CriticFit(Part):
 
     def judge(self, method: UpsideDown, episodes: FlatEpisodes) -> JudgedEpisodes:
         """The episodes with what the critic says of them."""
-        output = self._outputs(method, episodes.obs)
+        output = self._outputs(method, episodes)
         judged = self._judged(episodes, output)
         if self.has_q:
             features = self._features(method, episodes)
@@ -133,12 +137,14 @@ class CriticFit(Part):
         action = method.learner.distribution_class.executed(episodes.action)
         return action_features(action, method.spec.action_size)
 
-    def _outputs(self, method: UpsideDown, obs: Tensor) -> Tensor:
-        """The network's outputs, in the task's units, for all obs ``[M, O]``."""
+    def _outputs(self, method: UpsideDown, episodes: FlatEpisodes) -> Tensor:
+        """The network's outputs, in the task's units, for all observations ``[M + E, O]``."""
         net = self._net(method)
+        rows = torch.arange(len(episodes.obs), device=episodes.obs.device)
         with evaluating(net):
             # in pieces whose activations stay in the processor's cache
-            return torch.cat([net(piece) for piece in obs.split(_PIECE)]) * self.value_scale
+            pieces = [net(episodes.observed(piece)) for piece in rows.split(_PIECE)]
+            return torch.cat(pieces) * self.value_scale
 
     def _net(self, method: UpsideDown) -> nn.Module:
         assert method.critic is not None

@@ -41,6 +41,7 @@ from lightning_rl.methods.upside_down.weightings import WEIGHTINGS
 from lightning_rl.nets.command import (
     Calibration,
     CommandPolicy,
+    GatedFeatures,
     GatedLayersNet,
     GatedNet,
     ScaledCommand,
@@ -126,21 +127,26 @@ class UpsideDown(Method):
         cfg = self.cfg
         obs_size, command_size = self.spec.obs_size, len(self.command_names)
 
-        def build() -> nn.Module:
-            if cfg.network == "gated":
-                return GatedNet(obs_size, command_size, outputs, cfg.hidden)
-            scales = cfg.gate_scale, cfg.output_scale
-            return GatedLayersNet(obs_size, command_size, outputs, cfg.hidden, *scales)
+        def build(size: int) -> nn.Module:
+            if cfg.network == "layers":
+                scales = cfg.gate_scale, cfg.output_scale
+                return GatedLayersNet(size, command_size, outputs, cfg.hidden, *scales)
+            gated = GatedNet if self.spec.frames is None else GatedFeatures
+            return gated(size, command_size, outputs, cfg.hidden)
 
-        return self.network("policy", build, takes=[obs_size, command_size], gives=[outputs])
+        return self.network(
+            "policy", lambda: self.encoded(build), takes=[obs_size, command_size], gives=[outputs]
+        )
 
     def _critic_network(self, outputs: int) -> nn.Module:
         obs_size = self.spec.obs_size
 
-        def build() -> nn.Module:
-            return relu_mlp(obs_size, self.cfg.critic_hidden or [], outputs)
+        def build(size: int) -> nn.Module:
+            return relu_mlp(size, self.cfg.critic_hidden or [], outputs)
 
-        return self.network("critic", build, takes=[obs_size], gives=[outputs])
+        return self.network(
+            "critic", lambda: self.encoded(build), takes=[obs_size], gives=[outputs]
+        )
 
     def rollouts(
         self, num_workers: int = 0, dataset: Dataset | Sequence[Episode] | None = None
@@ -233,16 +239,22 @@ class UpsideDown(Method):
         """
         self.policy.fit_usual(command)  # which guidance leads away from
         self.calibration.clear()  # it is of the policy before these updates
-        examples = [episodes.obs[episodes.row[index]], command, episodes.action[index]]
+        examples = [command, episodes.action[index]]
         if weight is not None:
             examples.append(weight[index])
+        rows = episodes.row[index]
         own_way = differs(self, UpsideDown, "update", "descend")
         if not own_way and may_compile(self, 0, self.learner.net.net):
             from lightning_rl.methods.upside_down.fused import update_policy
 
-            losses = update_policy(self, *examples)
+            losses = update_policy(self, episodes.observed(rows), *examples)
         else:
-            losses = torch.stack([self.update(*each) for each in zip(*examples, strict=True)])
+            losses = torch.stack(
+                [
+                    self.update(episodes.observed(row), *each)
+                    for row, *each in zip(rows, *examples, strict=True)
+                ]
+            )
         return self.count_updates("train/policy_loss", losses)
 
     def update(
@@ -276,7 +288,8 @@ class UpsideDown(Method):
     def _diagnostics(self, batch: UpsideDownEpoch, command: Tensor) -> dict[str, float]:
         episodes, index = batch.episodes, batch.index["policy"][-1]
         mean, sd, *_ = self.target.numbers.tolist()
-        entropy = self.policy.distribution(episodes.obs[episodes.row[index]], command[-1]).entropy()
+        obs = episodes.observed(episodes.row[index])
+        entropy = self.policy.distribution(obs, command[-1]).entropy()
         scalars = {
             "command/target_mean": mean,
             "command/target_sd": sd,
@@ -288,7 +301,7 @@ class UpsideDown(Method):
             scalars["train/gate_saturation"] = saturation
         held_out = batch.held_out
         if held_out is not None:
-            obs, fulfilled = held_out.obs[held_out.row], self.command.fulfilled(held_out)
+            obs, fulfilled = held_out.observed(held_out.row), self.command.fulfilled(held_out)
             log_prob = self.learner.executed_log_prob(obs, fulfilled, held_out.action)
             scalars["held_out/policy_loss"] = -float(log_prob.mean())
         return scalars

@@ -174,7 +174,7 @@ class NextCommands(nn.Module):
         """The command with this first number; None: the mean of the target."""
         if first is None:
             first = float(self.numbers[0])
-        return (first, *self.horizon.tolist())
+        return self.command.completed(first, self.horizon.tolist())
 
     def step_noise(self) -> Tensor:
         """Of commands that are drawn at every step: their sd, the lowest and the highest."""

@@ -1,0 +1,90 @@
+"""Networks that see images."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from lightning_rl.core.errors import UserError
+
+if TYPE_CHECKING:
+    from lightning_rl.envs.images import Frames
+
+_PIECE = 1024  # images whose activations are kept at once
+
+
+class Convolution(NamedTuple):
+    """A convolution with a ReLU."""
+
+    channels: int
+    kernel: int
+    stride: int
+    padding: int = 0
+
+
+ENCODERS = {
+    "udrl": [Convolution(channels, 3, 2, padding=1) for channels in (32, 48, 96, 128)],
+    "nature": [Convolution(32, 8, 4), Convolution(64, 4, 2), Convolution(64, 3, 1)],
+}
+"""By the key ``encoder``: of the UDRL paper (arXiv 1912.02877, one of those searched), and of DQN
+(Mnih et al. 2015).
+"""
+
+
+class Encoder(nn.Module):
+    """Convolutions: features ``[..., size]`` of images ``[..., O]`` of bytes.
+
+    The images of a large batch are encoded in pieces, and encoded again on the way back, so that
+    only one piece's activations are in memory.
+    """
+
+    def __init__(self, name: str, frames: Frames):
+        super().__init__()
+        self.shape = channels, height, width = frames.shape
+        layers: list[nn.Module] = []
+        for each in ENCODERS[name]:
+            layer = nn.Conv2d(channels, each.channels, each.kernel, each.stride, each.padding)
+            nn.init.orthogonal_(layer.weight, math.sqrt(2))
+            layers += [layer, nn.ReLU()]
+            channels = each.channels
+            height = (height + 2 * each.padding - each.kernel) // each.stride + 1
+            width = (width + 2 * each.padding - each.kernel) // each.stride + 1
+            if min(height, width) < 1:
+                raise UserError(
+                    f"encoder {name}: images of {frames.height} x {frames.width} are too small for "
+                    "it; set encoder=udrl or a larger screen_size"
+                )
+        self.layers = nn.Sequential(*layers)
+        self.size = channels * height * width
+
+    def forward(self, obs: Tensor) -> Tensor:
+        images = obs.reshape(-1, *self.shape)
+        if len(images) <= _PIECE:
+            features = self._features(images)
+        elif torch.is_grad_enabled():
+            pieces = images.split(_PIECE)
+            features = torch.cat([self._features_anew(piece) for piece in pieces])
+        else:
+            features = torch.cat([self._features(piece) for piece in images.split(_PIECE)])
+        return features.reshape(*obs.shape[:-1], self.size)
+
+    def _features(self, images: Tensor) -> Tensor:
+        return self.layers(images.float() / 255).flatten(1)
+
+    def _features_anew(self, images: Tensor) -> Any:
+        return checkpoint(self._features, images, use_reentrant=False)
+
+
+class Encoded(nn.Module):
+    """A network that reads the features of an encoder, and maybe a command beside them."""
+
+    def __init__(self, encoder: Encoder, net: nn.Module):
+        super().__init__()
+        self.encoder, self.net = encoder, net
+
+    def forward(self, obs: Tensor, *command: Tensor) -> Tensor:
+        return self.net(self.encoder(obs), *command)
