@@ -141,8 +141,8 @@ class FrameEnv(Wrapper, RecordConstructorArgs):
         return self.frame(obs), info
 
     def step(self, action: Any) -> StepOutcome:
-        obs, *rest = self.env.step(action)
-        return self.frame(obs), *rest
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        return self.frame(obs), reward, terminated, truncated, info
 
     def frame(self, picture: Array) -> Array:
         """The frame of a picture, ``[C * height * width]``."""
@@ -175,6 +175,6 @@ class StackFrames(Wrapper, RecordConstructorArgs):
         return self._kept.reshape(self.frames.shape), info
 
     def step(self, action: Any) -> StepOutcome:
-        frame, *rest = self.env.step(action)
+        frame, reward, terminated, truncated, info = self.env.step(action)
         self._kept = np.concatenate([self._kept[1:], frame[np.newaxis]])
-        return self._kept.reshape(self.frames.shape), *rest
+        return self._kept.reshape(self.frames.shape), reward, terminated, truncated, info

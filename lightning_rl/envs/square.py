@@ -8,14 +8,14 @@ import gymnasium
 import numpy as np
 
 from lightning_rl.core.types import Array
-from lightning_rl.envs.spaces import ResetOutcome, StepOutcome
+from lightning_rl.envs.spaces import Env, ResetOutcome, StepOutcome
 
 _CELLS, _PIXELS = 4, 6
 _MOVES = np.array([[-1, 0], [1, 0], [0, -1], [0, 1]])  # up, down, left, right
 _GOAL, _AGENT = 120, 255
 
 
-class Square(gymnasium.Env[Array, int]):
+class Square(Env):
     """A bright square moves to a grey one.
 
     obs: uint8 ``[24, 24]``, a picture of 4 x 4 cells. action: 0 up, 1 down, 2 left, 3 right; the
@@ -45,7 +45,7 @@ class Square(gymnasium.Env[Array, int]):
         reached = bool((self._agent == self._goal).all())
         return self._picture(), float(reached), reached, False, {}
 
-    def render(self) -> Array:  # type: ignore[override]
+    def render(self) -> Array:
         """The picture in colours that are all grey, uint8 ``[24, 24, 3]``."""
         return self._picture()[..., np.newaxis].repeat(3, axis=2)
 

@@ -129,7 +129,7 @@ class Method(LightningModule):
         self.gamename = gamename
         self.seed = seeds_from(seed)[0]
         self.spec = env_spec(gamename)
-        reason = _no_images(self.Config, self.spec) or self.why_unsupported(self.spec)
+        reason = self.why_not(self.spec)
         if reason is not None:
             raise UserError(f"{self.implementation} does not fit gamename '{gamename}': {reason}")
         box = action_box_of(self.spec.action_space)
@@ -168,6 +168,16 @@ class Method(LightningModule):
     def why_unsupported(cls, spec: EnvSpec) -> str | None:
         """Why the method cannot be used on an environment, with the remedy; None where it can."""
         return None
+
+    @classmethod
+    def why_not(cls, spec: EnvSpec) -> str | None:
+        """The same, also of methods that cannot learn from images."""
+        if spec.frames is None or issubclass(cls.Config, ImageConfig):
+            return cls.why_unsupported(spec)
+        return (
+            "its observations are images, from which UDRL, RCP-R, RCP-A, policy gradients, DDQN, "
+            "DuelingDDQN and PPO learn; take one of these"
+        )
 
     def rollouts(self, num_workers: int = 0) -> Rollouts:
         """The data that the method learns from and is evaluated on.
@@ -424,16 +434,6 @@ class Method(LightningModule):
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """UserError for what this method cannot use, before any of it is used."""
         restore_for_trainer(checkpoint, self)
-
-
-def _no_images(config: type[MethodConfig], spec: EnvSpec) -> str | None:
-    """Why a method cannot learn from images, where the observations are some."""
-    if spec.frames is None or issubclass(config, ImageConfig):
-        return None
-    return (
-        "its observations are images, from which UDRL, RCP-R, RCP-A, policy gradients, DDQN, "
-        "DuelingDDQN and PPO learn; take one of these"
-    )
 
 
 def _seen_by(cfg: MethodConfig, spec: EnvSpec) -> EnvSpec:

@@ -132,12 +132,13 @@ def step_batch(episodes: list[Episode], scalars: Mapping[str, float]) -> StepBat
     ends = np.cumsum([episode.length for episode in episodes])
     last = torch.zeros(int(ends[-1]), dtype=torch.bool)
     last[torch.from_numpy(ends - 1)] = True
+    seen = [episode.seen() for episode in episodes]
     return StepBatch(
-        obs=torch.from_numpy(np.concatenate([episode.seen()[:-1] for episode in episodes])),
+        obs=torch.from_numpy(np.concatenate([each[:-1] for each in seen])),
         action=torch.from_numpy(np.concatenate([episode.action for episode in episodes])),
         reward=torch.from_numpy(np.concatenate([episode.reward for episode in episodes])),
         last=last,
-        final_obs=torch.from_numpy(np.stack([episode.seen()[-1] for episode in episodes])),
+        final_obs=torch.from_numpy(np.stack([each[-1] for each in seen])),
         truncated=torch.tensor([episode.cut_off for episode in episodes]),
         scalars=scalars,
     )

@@ -1,4 +1,5 @@
 import copy
+import math
 import pickle
 import warnings
 
@@ -21,7 +22,7 @@ from lightning_rl.envs.spec import EnvSpec, env_spec
 def test_spec_says_the_truth(gamename):
     spec = env_spec(gamename)
     env = make_env(spec)
-    assert env.observation_space.shape == (spec.obs_size,)
+    assert math.prod(env.observation_space.shape) == spec.obs_size
     if spec.continuous:
         assert env.unwrapped.action_space.shape == (spec.action_size,)
     else:

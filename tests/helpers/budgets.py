@@ -116,12 +116,7 @@ def fitting(
     names: Iterable[str] = IMPLEMENTATIONS, games: Iterable[str] = GAMES
 ) -> list[tuple[str, str]]:
     """(implementation, gamename) that go together."""
-    return [
-        (n, g)
-        for n in names
-        for g in games
-        if IMPLEMENTATIONS[n].why_unsupported(env_spec(g)) is None
-    ]
+    return [(n, g) for n in names for g in games if IMPLEMENTATIONS[n].why_not(env_spec(g)) is None]
 
 
 def covering() -> list[tuple[str, str]]:

@@ -298,7 +298,7 @@ class Asking(CollectedRollouts):
     def __init__(self, policy, overlap):
         super().__init__(
             types.SimpleNamespace(
-                policy=policy, seed=0, cfg=None, collector=lambda num_workers, **_: Echo()
+                policy=policy, seed=0, cfg=None, collector=lambda num_workers, nice: Echo()
             ),
             0,
             overlap,

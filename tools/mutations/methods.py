@@ -36,7 +36,7 @@ MUTATIONS = [
         "methods/upside_down/commands.py", "methods/upside_down/test_commands.py",
         ("return self.gamma == 1", "return True"),
         ("episodes.to_go[row] - episodes.to_go[row + length]", "episodes.to_go[row]"),
-        ("buffer.highest(self.last_few)", "buffer.highest()"),
+        ("_, lengths = buffer.highest(self.last_few)", "_, lengths = buffer.highest()"),
         ("(asked - reward[:, None])", "(asked + reward[:, None])"),
         ("/ np.float32(gamma)", "* np.float32(gamma)"),
         ("else max(max_return, 0.0)", "else np.inf"),
@@ -72,7 +72,7 @@ MUTATIONS = [
         "methods/upside_down/critic.py", "methods/upside_down/test_updates_of_rcp.py methods/upside_down/test_critic.py",
         ("return self.lambda_return(gae_lambda) - self.value[self.row]", "return self.lambda_return(gae_lambda)"),
         ("ended = episodes.terminated if self.bootstrap_truncated else episodes.last", "ended = episodes.last"),
-        ("for piece in obs.split(_PIECE)]) * self.value_scale", "for piece in obs.split(_PIECE)])"),
+        ("return torch.cat(pieces) * self.value_scale", "return torch.cat(pieces)"),
         ("action = method.learner.distribution_class.executed(episodes.action)", "action = episodes.action"),
         ("following = self.value[self.row + 1]", "following = self.value[self.row]"),
         ("at_most(self.label_max, episodes.sampled_advantage(self.gae_lambda))", "episodes.sampled_advantage(self.gae_lambda)"),
@@ -116,7 +116,7 @@ MUTATIONS = [
         "methods/policy_gradient.py", "methods/test_policy_gradient_data.py::test_step_batch_by_hand "
         "methods/test_policy_gradient_data.py::test_an_end_that_is_both_is_a_termination",
         ("episode.cut_off for", "episode.truncated for"),
-        ("np.stack([episode.obs[-1] for", "np.stack([episode.obs[-2] for"),
+        ("np.stack([each[-1] for", "np.stack([each[-2] for"),
         ("last[torch.from_numpy(ends - 1)] = True", "last[-1] = True"),
     ),
     *area(

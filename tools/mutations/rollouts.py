@@ -10,7 +10,7 @@ MUTATIONS = [
         ("Philox(request.seed)", "Philox(0)"),
         ("return 2 * noise - 1", "return noise"),
         ("else guidance[rows]", "else guidance[: len(rows)]"),
-        ("chunk.obs[step].take(rows, 0)", "chunk.obs[max(step - 1, 0)].take(rows, 0)"),
+        ("return self.obs[step].take(rows, 0)", "return self.obs[max(step - 1, 0)].take(rows, 0)"),
         ("step + 1, bool(terminated), bool(truncated)", "step + 1, bool(truncated), bool(terminated)"),
         ("chunk.reward[step].take(played)", "chunk.reward[step][: len(played)]"),
         ('self.env_steps[row] += info.get(STEPS, 1)', "self.env_steps[row] += 1"),
