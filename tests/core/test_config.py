@@ -42,7 +42,7 @@ def test_every_config_instantiates_and_builds_its_method(name, gamename):
         "seed": 0,
         "config": dataclasses.asdict(config),
     }
-    if (reason := entry.why_unsupported(env_spec(gamename))) is None:
+    if (reason := entry.why_not(env_spec(gamename))) is None:
         entry(**hparams)
     else:
         with pytest.raises(UserError, match=f"{name} does not fit gamename '{gamename}': {reason}"):

@@ -26,7 +26,7 @@ FAMILIES = (("UDRL",), ("AAC",), ("DDQN", "TD3"), ("SE",))
 
 
 def fits(name, gamename):
-    return IMPLEMENTATIONS[name].why_unsupported(env_spec(gamename)) is None
+    return IMPLEMENTATIONS[name].why_not(env_spec(gamename)) is None
 
 
 with warnings.catch_warnings(action="ignore"):  # of environments without a time limit

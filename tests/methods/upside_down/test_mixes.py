@@ -228,7 +228,7 @@ def test_a_tilted_target_keeps_the_horizon_of_the_best_by_hand():
         (
             "RCP-R",
             {"last_few": 5},
-            "set target_labels=best or command=return_horizon as well",
+            "set target_labels=best or command=return_horizon|survival as well",
         ),
         ("RCP-A", {"last_few": 5}, "nothing reads it"),
         (
