@@ -19,8 +19,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.extras import require
 from lightning_rl.core.types import Array
 from lightning_rl.envs.doom import Doom
-from lightning_rl.envs.gym import STEPS
-from lightning_rl.envs.spaces import Env, ResetOutcome, StepOutcome, checked_action
+from lightning_rl.envs.spaces import STEPS, Env, ResetOutcome, StepOutcome, checked_action
 
 TICS = 2100
 """The longest episode, a minute of the game's time."""

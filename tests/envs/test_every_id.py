@@ -10,7 +10,7 @@ import pytest
 import torch
 from helpers.runs import train_cli
 
-from lightning_rl.core.errors import UserError
+from lightning_rl.envs.images import Frames
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.methods.registry import IMPLEMENTATIONS
 
@@ -46,8 +46,7 @@ SLOW = [pytest.param(*pair, marks=pytest.mark.slow) for pair in PAIRS if pair no
 
 def test_the_sixteen_are_there():
     assert len(VECTORS) == 16
-    with pytest.raises(UserError, match="image"):
-        env_spec("CarRacing-v3")
+    assert env_spec("CarRacing-v3").frames == Frames(channels=3, height=96, width=96, stack=4)
 
 
 @pytest.mark.filterwarnings("ignore:no time limit is known")

@@ -7,7 +7,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
-from helpers.budgets import VECTORS
+from helpers.budgets import PLAYABLE
 from moviepy import VideoFileClip
 from moviepy.video.io.ffmpeg_writer import FFMPEG_VideoWriter
 
@@ -18,7 +18,7 @@ from lightning_rl.envs.gym import make_env, rollout_env
 from lightning_rl.envs.spec import EnvSpec, env_spec
 
 
-@pytest.mark.parametrize("gamename", VECTORS)
+@pytest.mark.parametrize("gamename", PLAYABLE)
 def test_spec_says_the_truth(gamename):
     spec = env_spec(gamename)
     env = make_env(spec)

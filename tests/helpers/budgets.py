@@ -3,6 +3,7 @@ which environments.
 """
 
 import dataclasses
+import importlib.util
 from collections.abc import Iterable
 from typing import Any
 
@@ -106,10 +107,10 @@ def tiny_settings(implementation: str) -> dict[str, Any]:
     return {key: value for key, value in {**_EVERY, **TINY.get(name, {})}.items() if key in known}
 
 
-# No network takes images yet: env_spec refuses those that give them.
-VECTORS = [name for name in NAMED if name != "takecover"]
+_HAS_DOOM = importlib.util.find_spec("vizdoom") is not None
+PLAYABLE = [name for name in NAMED if name != "takecover" or _HAS_DOOM]
 # Every environment, but one grid world for all that differ in their drawing only.
-GAMES = [name for name in VECTORS if name == "cliff" or name not in GRID_WORLDS]
+GAMES = [name for name in PLAYABLE if name == "cliff" or name not in GRID_WORLDS]
 
 
 def fitting(
