@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import gymnasium
+import numpy as np
 from gymnasium.envs.registration import EnvSpec as GymSpec
 
 from lightning_rl.core.checks import checked_gamename
@@ -114,6 +115,15 @@ class EnvSpec:
     def stored_size(self) -> int:
         """Numbers of an observation as episodes keep it: of images, a single frame."""
         return self.obs_size // self.stack
+
+    @property
+    def seen_space(self) -> gymnasium.Space[Any] | None:
+        """The space of observations as users give them to an agent: its own, or the newest frames
+        of images.
+        """
+        if self.frames is None:
+            return self.observation_space
+        return gymnasium.spaces.Box(0, 255, self.frames.shape, np.uint8)
 
     def seen_as(self, images: Images) -> EnvSpec:
         """The facts of an environment of images, seen so; its own action repeat is used if it has

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat, cast
 
 import numpy as np
 import torch
-from gymnasium import spaces
 from torch import Tensor, nn
 
 from lightning_rl.core.checks import (
@@ -257,9 +256,7 @@ class LoadedAgent:
         spec = method.spec
         assert spec.observation_space is not None
         assert spec.action_space is not None
-        self._space, self._own_action = spec.observation_space, OwnAction(spec.action_space)
-        if spec.frames is not None:
-            self._space = spaces.Box(0, 255, spec.frames.shape, np.uint8)
+        self._space, self._own_action = spec.seen_space, OwnAction(spec.action_space)
         self._rule = method.command_rule()
         self._episodes = 0
         self.reset()

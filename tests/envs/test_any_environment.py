@@ -516,7 +516,6 @@ def test_an_observation_that_is_not_in_its_space_is_one_line_with_its_place(regi
 @pytest.mark.parametrize(
     ("space", "words"),
     [
-        (spaces.Box(0, 1, (2, 8, 8), np.float32), "images here are bytes"),
         (
             spaces.Sequence(spaces.Discrete(2)),
             "is Sequence.*, which no network here takes; those that do: Box, Discrete",
