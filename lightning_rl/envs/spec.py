@@ -117,11 +117,12 @@ class EnvSpec:
         return self.obs_size // self.stack
 
     @property
-    def seen_space(self) -> gymnasium.Space[Any] | None:
+    def seen_space(self) -> gymnasium.Space[Any]:
         """The space of observations as users give them to an agent: its own, or the newest frames
         of images.
         """
         if self.frames is None:
+            assert self.observation_space is not None
             return self.observation_space
         return gymnasium.spaces.Box(0, 255, self.frames.shape, np.uint8)
 

@@ -254,7 +254,6 @@ class LoadedAgent:
             method.command_names,
         )
         spec = method.spec
-        assert spec.observation_space is not None
         assert spec.action_space is not None
         self._space, self._own_action = spec.seen_space, OwnAction(spec.action_space)
         self._rule = method.command_rule()
