@@ -99,11 +99,12 @@ def read_minari(folder: Path, spec: EnvSpec) -> tuple[str | None, Iterator[Episo
             f"'{folder}' cannot be read as a Minari dataset: {reason}; give another, or write it "
             "anew"
         ) from error
-    require_actions(space, spec)
-    return getattr(data.env_spec, "id", None), (_played(each, spec) for each in episodes)
+    env_id = getattr(data.env_spec, "id", None)
+    require_actions(space, spec, env_id or "NAME, where it was recorded")
+    return env_id, (_played(each, spec) for each in episodes)
 
 
-def require_actions(space: Space[Any], spec: EnvSpec) -> None:
+def require_actions(space: Space[Any], spec: EnvSpec, recorded_in: str) -> None:
     """UserError where the actions of a dataset are others than those of the environment."""
     own = spec.action_space
     same = space == own
@@ -115,7 +116,7 @@ def require_actions(space: Space[Any], spec: EnvSpec) -> None:
     if not same:
         raise UserError(
             f"dataset: its actions are {shown(space)}, those of '{spec.gamename}' {shown(own)}; "
-            "give another dataset, or the --gamename that it was recorded in"
+            f"give another dataset, or --gamename {recorded_in}"
         )
 
 

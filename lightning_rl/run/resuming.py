@@ -7,6 +7,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+from lightning_rl.core.config import OFFLINE
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import was_there
 from lightning_rl.core.schema import MethodConfig
@@ -80,9 +81,12 @@ def _may_resume(options: RunOptions, last: Path, config: MethodConfig) -> bool:
     changed = first_change(before["config"], now)
     if changed is not None:
         key, old, new = changed
+        remedy = "use the same settings"
+        if key == OFFLINE and options.dataset is None:
+            remedy = "give its --dataset again"
         raise UserError(
-            f"--resume: {key} is {new} now but {old} in '{last}'; "
-            "use the same settings, or another --exp_name for a new run"
+            f"--resume: {key} is {new} now but {old} in '{last}'; {remedy}, or another --exp_name "
+            "for a new run"
         )
     done = checkpoint.get("epoch", -1) + 1
     if done > config.epoch_budget:

@@ -74,7 +74,7 @@ def test_another_dataset_is_another_run(tmp_path):
     train(tmp_path, max_epochs=2)
     with pytest.raises(UserError, match="learned from other episodes than those of 'episodes'"):
         train(tmp_path, dataset=OTHERS[1:], resume=True)
-    with pytest.raises(UserError, match="offline is False now but True"):
+    with pytest.raises(UserError, match=r"offline is False now but True.*give its --dataset again"):
         lrl.train("UDRL", "cartpole", logdir=tmp_path, resume=True)
 
 
@@ -302,7 +302,11 @@ def write_others(minari, name, change=None, **spaces_of_it):
 @pytest.mark.parametrize(
     ("game", "given", "said"),
     [
-        ("cartpole", {}, r"its actions are Box.*, those of 'cartpole' Discrete\(2\)"),
+        (
+            "cartpole",
+            {},
+            r"its actions are Box.*, those of 'cartpole' Discrete\(2\); .*--gamename Pendulum-v1",
+        ),
         (
             "pendulum",
             {"action_space": spaces.Box(-1, 1, (1,))},
