@@ -20,6 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import gymnasium
 import numpy as np
 from gymnasium import Space, spaces
 from gymnasium.envs.registration import EnvSpec as GymSpec
@@ -31,6 +32,7 @@ from lightning_rl.core.kinds import MINARI
 from lightning_rl.core.limits import shorten, shown
 from lightning_rl.core.types import Array, Episode
 from lightning_rl.envs.gym import rollout_env
+from lightning_rl.envs.images import FrameEnv, image_key, image_space
 from lightning_rl.envs.spaces import (
     Env,
     ResetOutcome,
@@ -100,6 +102,11 @@ def read_minari(folder: Path, spec: EnvSpec) -> tuple[str | None, Iterator[Episo
             "anew"
         ) from error
     env_id = getattr(data.env_spec, "id", None)
+    if spec.repeat > 1:
+        raise UserError(
+            f"dataset: '{spec.gamename}' repeats each action {spec.repeat} times, a Minari dataset "
+            "has single steps; set frame_skip=1"
+        )
     require_actions(space, spec, env_id or "NAME, where it was recorded")
     return env_id, (_played(each, spec) for each in episodes)
 
@@ -122,7 +129,6 @@ def require_actions(space: Space[Any], spec: EnvSpec, recorded_in: str) -> None:
 
 def _played(data: Any, spec: EnvSpec) -> Episode:
     """An episode as it would have been played here; ValueError where it does not hold together."""
-    assert spec.observation_space is not None
     reward = np.asarray(data.rewards)
     ends = np.asarray(data.terminations, bool), np.asarray(data.truncations, bool)
     if any(end.shape != reward.shape for end in ends):
@@ -130,12 +136,33 @@ def _played(data: Any, spec: EnvSpec) -> Episode:
     if any(end[:-1].any() for end in ends):
         raise ValueError("it goes on after its end; split it there")
     return Episode(
-        obs=flat_rows(spec.observation_space, data.observations),
+        obs=_stored_rows(spec, data.observations),
         action=_in_units(spec.action_space, np.asarray(data.actions)),
         reward=reward,
         terminated=bool(ends[0][-1:].any()),
         truncated=bool(ends[1][-1:].any()),
     )
+
+
+def _stored_rows(spec: EnvSpec, obs: Any) -> Array:
+    """Observations as episodes keep them; ValueError where they are none of the environment."""
+    assert spec.observation_space is not None
+    if spec.images is None:
+        return flat_rows(spec.observation_space, obs)
+    space, key = image_space(spec.observation_space), image_key(spec.observation_space)
+    assert space is not None
+    pictures = np.asarray(obs if key is None else obs[key])
+    if pictures.shape[1:] != space.shape or pictures.dtype != np.uint8:
+        raise ValueError(f"its images are {pictures.dtype} {pictures.shape[1:]}, not of {space}")
+    maker = FrameEnv(_Pictures(space), spec.images)
+    return np.stack([maker.frame(picture) for picture in pictures])
+
+
+class _Pictures(gymnasium.Env[Any, Any]):
+    """Has a space of pictures, and is not played."""
+
+    def __init__(self, space: Space[Any]):
+        self.observation_space = space
 
 
 def flat_rows(space: Space[Any], obs: Any) -> Array:
@@ -271,6 +298,7 @@ def write_minari(
                 observation_space=spec.observation_space,
                 action_space=spec.action_space,
                 env_spec=_recoverable(spec),
+                jpeg_encoding=False,  # which would change images
             )
             storage.update_metadata(
                 {"dataset_id": name, "minari_version": package.__version__, **about}

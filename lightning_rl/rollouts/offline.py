@@ -102,11 +102,11 @@ def _checked(episode: Episode, spec: EnvSpec) -> Episode:
     steps = len(reward)
     if reward_number(np.abs(reward).max()) is None:
         raise ValueError(f"a reward is {np.abs(reward).max():g}, expected {REWARDS}")
-    obs = _numbers("observations", episode.obs)
-    if obs.shape != (steps + 1, spec.obs_size):
+    obs = _numbers("observations", episode.obs) if spec.frames is None else _frames(episode.obs)
+    if obs.shape != (steps + 1, spec.stored_size):
         raise ValueError(
             f"its observations have the shape {list(obs.shape)}, expected "
-            f"{[steps + 1, spec.obs_size]} of its {steps} steps in '{spec.gamename}', with the "
+            f"{[steps + 1, spec.stored_size]} of its {steps} steps in '{spec.gamename}', with the "
             f"final one; {_REMEDY}"
         )
     if spec.sparse:
@@ -122,6 +122,7 @@ def _checked(episode: Episode, spec: EnvSpec) -> Episode:
         terminated=terminated,
         truncated=_truth("truncated", episode.truncated) or not terminated,
         env_steps=max(whole_number("env_steps", episode.env_steps, 0), steps),
+        stack=spec.stack,
     )
 
 
@@ -153,6 +154,14 @@ def _numbers(what: str, given: Any) -> FloatArray:
             "single precision; leave it out"
         )
     return numbers
+
+
+def _frames(given: Any) -> Array:
+    """Single frames of images, as bytes."""
+    found = _array("observations", given)
+    if found.dtype != np.uint8:
+        raise ValueError(f"its frames are {found.dtype}, expected uint8; {_REMEDY}")
+    return np.ascontiguousarray(found)
 
 
 def _actions(given: Any, steps: int, spec: EnvSpec) -> Array:

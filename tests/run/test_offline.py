@@ -17,6 +17,8 @@ from helpers.toys import make_episode
 import lightning_rl as lrl
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES, Game
+from lightning_rl.envs.gym import rollout_env
+from lightning_rl.run.datasets import read_dataset
 from lightning_rl.run.loading import full_command
 
 TINY = {
@@ -179,6 +181,27 @@ def minari(monkeypatch, tmp_path):
 
 def record(agent, out, *words):
     assert cli("record", agent, "--out", out, "--episodes", "5", *words) == 0
+
+
+def test_frames_are_made_of_pictures_as_in_play(minari, tmp_path):
+    playing = {"learning_starts": 2, "num_episodes_per_iter": 2, "frame_stack": 2, **TINY}
+    run = lrl.train(
+        "UDRL", "square", logdir=tmp_path, num_workers=0, max_epochs=1, frame_skip=1, **playing
+    )
+    record(run.path, tmp_path / "square-v0")
+    data = minari.MinariDataset(tmp_path / "square-v0" / "data")
+    assert data.observation_space == run.method.spec.observation_space
+    env, spec = rollout_env(run.method.spec), run.method.spec
+    seeds = [each["seed"] for each in data.storage.get_episode_metadata(range(5))]
+    episodes = read_dataset(str(tmp_path / "square-v0"), spec).episodes
+    for theirs, ours, seed in zip(data.iterate_episodes(), episodes, seeds, strict=True):
+        obs = [env.reset(seed=seed)[0], *(env.step(action)[0] for action in theirs.actions)]
+        np.testing.assert_array_equal(ours.obs, obs)
+        assert (ours.obs.dtype, ours.stack) == (np.uint8, 2)
+    for name, source in (("minari", tmp_path / "square-v0"), ("run", run.path)):
+        train(
+            tmp_path, dataset=source, gamename="square", exp_name=name, max_epochs=1, frame_stack=2
+        )
 
 
 def test_others_read_what_is_recorded_and_play_it_again(minari, played, tmp_path):
