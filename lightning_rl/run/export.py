@@ -118,9 +118,12 @@ def graph(whole: WholePolicy) -> torch.export.ExportedProgram:
     shapes = {name: {0: batch} for name in whole.inputs}
     try:
         with torch.no_grad():
-            return torch.export.export(whole, (), whole.inputs, dynamic_shapes=shapes)
+            program = torch.export.export(whole, (), whole.inputs, dynamic_shapes=shapes)
     except Exception as error:  # whatever a network of the user's does
         raise _no_graph(error) from error
+    for node in program.graph.nodes:
+        node.meta.pop("stack_trace", None)  # paths of this machine
+    return program
 
 
 def onnx_model(program: torch.export.ExportedProgram, whole: WholePolicy) -> bytes:
@@ -137,6 +140,8 @@ def onnx_model(program: torch.export.ExportedProgram, whole: WholePolicy) -> byt
     for value in (*model.graph.input, *model.graph.output):
         value.type.tensor_type.shape.dim[0].dim_param = "batch"
     del model.graph.value_info[:]  # where that has another name
+    for node in model.graph.node:
+        del node.metadata_props[:]  # how the graph was made
     return bytes(model.SerializeToString())
 
 
@@ -203,7 +208,6 @@ def interface(method: Method, whole: WholePolicy) -> dict[str, Any]:
         "library": PROGRAM,
         "library_version": lightning_rl.__version__,
         "format": FORMAT,
-        "epoch": int(method.current_epoch),
         "action_mode": method.action_mode,
         "environment": {
             "gamename": method.gamename,

@@ -20,7 +20,6 @@ _RULES = {
     "library": word(PROGRAM),
     "library_version": text(NAME_BYTES),
     "format": count(FORMAT, FORMAT),
-    "epoch": count(),
     "action_mode": word("sampled", "greedy"),
     "hyper_parameters": PLAIN_DICT,
     "environment": PLAIN_DICT,
@@ -96,7 +95,6 @@ def read_exported(path: Path) -> dict[str, Any]:
             f"weights '{path}' are damaged ({reason}); export the agent anew"
         ) from error
     return {
-        "epoch": config["epoch"],
         "hyper_parameters": with_infinity(config["hyper_parameters"]),
         "state_dict": state,
         "acting_only": True,

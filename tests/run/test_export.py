@@ -9,11 +9,13 @@ import sys
 import numpy as np
 import pytest
 import torch
+from helpers import ROOT
 from helpers.methods import build
 
 import lightning_rl
 from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
+from lightning_rl.lab.demo.page import page
 from lightning_rl.methods.registry import IMPLEMENTATIONS
 from lightning_rl.nets.command import Calibration
 from lightning_rl.run.loading import LoadedAgent
@@ -193,6 +195,22 @@ def test_a_folder_is_read_back_as_the_agent_that_it_was(exported, monkeypatch):
             agent.reset(command=command, seed=1)
             actions.append([agent.act(env.step(agent.act(obs))[0]) for _ in range(20)])
         assert actions[0] == actions[1]
+
+
+def test_no_file_names_a_place_of_the_machine_that_made_it(exported):
+    for path in exported.iterdir():
+        content = path.read_bytes()
+        assert str(ROOT).encode() not in content, path.name
+        assert str(exported.parent).encode() not in content, path.name
+
+
+def test_the_page_of_a_folder_is_that_of_the_agent(exported):
+    before, after = (
+        page(name).partition('id="agent"')[2].partition("</script>")[0]
+        for name in ("RCP-A-lunarlander", str(exported))
+    )
+    assert len(before) > 10_000
+    assert after == before
 
 
 def test_the_card_says_how_to_act(exported, monkeypatch):
