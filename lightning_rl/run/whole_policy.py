@@ -152,7 +152,7 @@ class WholePolicy(nn.Module):
         """The action of the environment's own space, see ``envs.spaces.OwnAction``."""
         if not self.continuous:
             return action + self.start
-        share = (action.clamp(-1, 1).to(self.low.dtype) + 1) / 2
+        share = (action.to(self.low.dtype) + 1) / 2
         return (self.low + share * (self.high - self.low)).clamp(self.low, self.high)
 
 

@@ -16,7 +16,7 @@ MUTATIONS = [
         ("is_asked, first.float(), raw[:, 0]", "is_asked, raw[:, 0], first.float()"),
         ("is_asked, guidance, self.actor.guidance", "is_asked, self.actor.guidance, guidance"),
         ("share * (self.high - self.low)", "share"),
-        ("action.clamp(-1, 1)", "action"),
+        (".clamp(self.low, self.high)", ""),
     ),
     *area(
         "run/exported.py", "run/test_export.py::test_what_was_changed_is_refused",
