@@ -310,7 +310,7 @@ def _score(method: Method, report: Mapping[str, Any]) -> str:
 
 
 _ABOUT = {
-    "obs": "observations, flattened",
+    "obs": "observations, flattened; of images the newest frames, oldest first",
     "command": "what is asked of each episode, the same at all of its steps",
     "state": "the `next_state` of the step before",
     "reward": "of the step before",
@@ -345,13 +345,19 @@ def _code(spec: EnvSpec, whole: WholePolicy) -> str:
     """Five lines that act."""
     imports = "gymnasium, lightning_rl, numpy as np, onnxruntime"
     make = f"lightning_rl.make_env({spec.gamename!r})"
-    if isinstance(spec.env, str):
+    if spec.frames is not None:
+        make = 'lightning_rl.make_env(lightning_rl.load(".").method.spec)'
+    elif isinstance(spec.env, str):
         imports = "gymnasium, numpy as np, onnxruntime"
         make = f"gymnasium.make({_id(spec)})"
-    seen = "obs"
-    if spec.observation_space is not None and not is_vector(spec.observation_space):
+    seen, dtype = "obs", str(whole.inputs["obs"].dtype).removeprefix("torch.")
+    if (
+        spec.frames is None
+        and spec.observation_space is not None
+        and not is_vector(spec.observation_space)
+    ):
         seen = "gymnasium.spaces.flatten(env.observation_space, obs)"
-    given = [f'"obs": np.array([{seen}], np.float32)']
+    given = [f'"obs": np.array([{seen}], np.{dtype})']
     for name, example in whole.inputs.items():
         if name != "obs":
             given.append(f'"{name}": {_first(example[:1])}')

@@ -87,6 +87,9 @@ class WholePolicy(nn.Module):
 
     def _example(self, method: Method, usual: tuple[float, ...]) -> dict[str, Tensor]:
         inputs = {"obs": torch.zeros(_BATCH, method.spec.obs_size)}
+        frames = method.spec.frames
+        if frames is not None:
+            inputs["obs"] = torch.zeros(_BATCH, *frames.shape, dtype=torch.uint8)
         if usual:
             inputs["command"] = torch.tensor([usual] * _BATCH)
         if self.rule is not None:
@@ -109,7 +112,8 @@ class WholePolicy(nn.Module):
         """The ``outputs`` for a batch.
 
         Args:
-            obs: observations ``[B, O]``, flattened.
+            obs: observations ``[B, O]``, flattened; of images the newest frames, bytes
+                ``[B, K, H, W]``.
             command: what is asked of each episode ``[B, C]``, the same at all of its steps.
             state: the ``next_state`` of the step before ``[B, S]``.
             reward: of the step before ``[B]``.
@@ -117,6 +121,7 @@ class WholePolicy(nn.Module):
                 there.
             noise: ``[B, A]``, which makes ``action`` a sample.
         """
+        obs = obs.flatten(1)
         more: dict[str, Tensor] = {}
         if command is not None:
             command, guidance = self._asked(command)

@@ -78,7 +78,7 @@ def runs(whole):
 def by_hand(method, obs, command, guidance, noise):
     """The actions of the policy as episodes are played with it."""
     agent = LoadedAgent(method)
-    given = [torch.from_numpy(obs), command, torch.from_numpy(noise)]
+    given = [torch.from_numpy(obs).flatten(1), command, torch.from_numpy(noise)]
     if command is not None:
         given[1] = torch.from_numpy(command)
     if guidance is not None:
@@ -94,6 +94,8 @@ def disagreement(method):
     obs = rng.normal(size=(COUNT, method.spec.obs_size)).astype(np.float32)
     if method.spec.one_hot:
         obs = np.eye(method.spec.obs_size, dtype=np.float32)[rng.integers(0, obs.shape[1], COUNT)]
+    if method.spec.frames is not None:
+        obs = rng.integers(0, 256, (COUNT, *method.spec.frames.shape)).astype(np.uint8)
     noise = method.policy.draw_noise(rng, (COUNT, method.policy.noise_size))
     inputs = {"obs": obs}
     if method.policy.noise_size:
@@ -135,6 +137,13 @@ def disagreement(method):
 @pytest.mark.parametrize("name", shipped_agents())
 def test_a_shipped_agent_acts_the_same(name):
     assert disagreement(lightning_rl.load(name).method) <= 1e-5
+
+
+@pytest.mark.parametrize("name", ["UDRL", "AAC"])
+def test_a_policy_of_images_acts_the_same(name):
+    method = build(name, "square", frame_stack=2).eval()
+    assert WholePolicy(method).inputs["obs"].shape[1:] == method.spec.frames.shape
+    assert disagreement(method) <= 1e-5
 
 
 @pytest.mark.slow
