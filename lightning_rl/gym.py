@@ -8,12 +8,14 @@ Gymnasium is loaded before an environment is made.
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
-from lightning_rl.core.gamenames import BUILT_IN, GAMES, OWN_IDS, unknown_gamename
+from lightning_rl.core.extras import require
+from lightning_rl.core.gamenames import ATARI_IDS, BUILT_IN, GAMES, OWN_IDS, unknown_gamename
 
 SHIPPED = Path(__file__).resolve().parent / "proxies"
 """The files of the proxies."""
@@ -21,10 +23,15 @@ SHIPPED = Path(__file__).resolve().parent / "proxies"
 
 def registered(env: str) -> EnvSpec:
     """Gymnasium's registry entry of an id, after its module is imported where it is a
-    ``module:Id-v0``; UserError for an unknown one.
+    ``module:Id-v0``, or the package of Atari's games; UserError for an unknown one.
     """
+    name = env.rpartition(":")[2]
+    if name.startswith(ATARI_IDS):
+        require(f"'{name}'", "ale_py")
+        ale = importlib.import_module("ale_py")  # registers its ids
+        ale.ALEInterface.setLoggerMode(ale.LoggerMode.Error)
     try:
-        return gymnasium.spec(env.rpartition(":")[2])
+        return gymnasium.spec(name)
     except gymnasium.error.Error as error:
         raise unknown_gamename(env, gymnasium.registry) from error
 

@@ -20,6 +20,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent / "lightning_rl"
 BY_NAME = (
+    "ale_py",
     "gymnasium.envs.box2d",
     "gymnasium.envs.classic_control",
     "gymnasium.envs.mujoco.half_cheetah_v5",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from pydantic.dataclasses import dataclass
@@ -26,7 +27,7 @@ from lightning_rl.agents.replay import OffPolicyAgent, OffPolicyConfig, anything
 from lightning_rl.agents.stack import frozen
 from lightning_rl.agents.variation import Variation
 from lightning_rl.core.checks import has_numba
-from lightning_rl.core.schema import STRICT, Width
+from lightning_rl.core.schema import STRICT, ImageConfig, Width
 from lightning_rl.envs.batch import EnvBatch
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.value_learning import (
@@ -41,7 +42,7 @@ _CACHE = 2**20  # bytes
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
-class DDQNConfig(EpsilonGreedyConfig, OffPolicyConfig):
+class DDQNConfig(EpsilonGreedyConfig, OffPolicyConfig, ImageConfig):
     """Keys of DDQN."""
 
     def net(self, spec: EnvSpec, hidden: tuple[int, ...]) -> MemberNet:
@@ -68,6 +69,7 @@ class DDQN(OffPolicyAgent):
     """
 
     actions = "discrete"
+    net: Any  # a MemberNet, or an EncodedNet of one
 
     def __init__(
         self,
@@ -79,6 +81,10 @@ class DDQN(OffPolicyAgent):
         super().__init__(cfg, spec, seeds, variation, vectors=False)
         learning_rate, hidden, widths = member_hyperparameters(cfg, variation)
         self.net = cfg.net(spec, hidden)
+        if spec.frames is not None:
+            from lightning_rl.nets.member_images import encoded
+
+            self.net = encoded(cfg, spec, hidden)
         self.params = nn.Parameter(self.net.init(self.generators("initialisation"), widths))
         self.target = frozen(self.params)
         self.adam = MemberAdam(self.params, learning_rate)

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from lightning_rl.agents.base import NetConfig, Transition
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.stack import MemberModule
+from lightning_rl.core.errors import UserError
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.curiosity import forward_error, inverse_loss
 from lightning_rl.nets.members import MemberMLP
@@ -36,6 +37,11 @@ class ICM(MemberModule):
         self, cfg: NetConfig, spec: EnvSpec, vectors: bool, generators: Sequence[torch.Generator]
     ):
         super().__init__()
+        if spec.frames is not None:
+            raise UserError(
+                "curiosity icm: its networks do not see images; set curiosity=none, or take a task "
+                "whose observations are vectors"
+            )
         self.cfg, self.action_size, self.vectors = cfg, spec.action_size, vectors
         features, width = cfg.icm_feature_size, cfg.icm_hidden_size
         hidden, entry = (width, width), width + spec.action_size

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -36,12 +36,15 @@ from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.variation import Variation
 from lightning_rl.core.checks import has_numba
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.schema import STRICT, Batch, Share
+from lightning_rl.core.schema import STRICT, Batch, ImageConfig, Share
 from lightning_rl.envs.batch import EnvBatch
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.distributions import Categorical, Distribution, Gaussian
 from lightning_rl.functional.returns import discounted_returns, lambda_returns
 from lightning_rl.nets.members import MemberMLP
+
+if TYPE_CHECKING:
+    from lightning_rl.nets.member_images import MemberEncoder
 
 
 class FreeGaussian(Gaussian):
@@ -54,7 +57,7 @@ class FreeGaussian(Gaussian):
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
-class PPOConfig(AgentConfig, NetConfig):
+class PPOConfig(AgentConfig, NetConfig, ImageConfig):
     """Keys of PPO."""
 
     rollout_steps: PositiveInt
@@ -77,7 +80,7 @@ class PPOConfig(AgentConfig, NetConfig):
         return found
 
     def stored_steps(self, spec: EnvSpec) -> dict[str, int]:
-        return {"rollout_steps": self.rollout_steps}
+        return {"rollout_steps": self.rollout_steps * spec.stack}  # observations are kept whole
 
 
 def _check_sizes(cfg: PPOConfig) -> None:
@@ -119,8 +122,8 @@ class PPO(Agent):
     ``critic`` to one value.
 
     One block holds actor, critic and the logarithm of the standard deviations (the earlier code
-    learned these directly). The roll-out of ``rollout_steps`` decisions of each member is in
-    buffers ``[N, T, ..]``.
+    learned these directly), and for images the encoder that both networks share. The roll-out of
+    ``rollout_steps`` decisions of each member is in buffers ``[N, T, ..]``.
     """
 
     distribution_class: type[Distribution]
@@ -143,22 +146,32 @@ class PPO(Agent):
         learning_rate, hidden, widths = member_hyperparameters(cfg, variation)
         obs, size, continuous = spec.obs_size, spec.action_size, spec.continuous
         self.cfg, self.continuous = cfg, continuous
+        self.encoder: MemberEncoder | None = None
+        in_size, kind = obs, torch.float32
+        if spec.frames is not None:
+            from lightning_rl.nets.member_images import MemberEncoder
+
+            self.encoder = MemberEncoder(cfg.encoder, spec.frames)
+            in_size, kind = self.encoder.num_features, torch.uint8
         self.distribution_class = FreeGaussian if continuous else Categorical
-        self.actor = MemberMLP(obs, hidden, size, cfg.activation)
-        self.critic = MemberMLP(obs, hidden, 1, cfg.activation)
+        self.actor = MemberMLP(in_size, hidden, size, cfg.activation)
+        self.critic = MemberMLP(in_size, hidden, 1, cfg.activation)
         count, steps = len(self.seeds), cfg.rollout_steps
         actor = self.actor.init(self.generators("actor"), widths)
         critic = self.critic.init(self.generators("critic"), widths)
         log_std = torch.full((count, size if continuous else 0), math.log(cfg.std_init))
-        self.params = nn.Parameter(torch.cat([actor, critic, log_std], dim=1))
-        self._sizes = [self.actor.size, self.critic.size, log_std.shape[1]]
+        blocks = [actor, critic, log_std]
+        if self.encoder is not None:
+            blocks.append(self.encoder.init(self.generators("encoder")))
+        self.params = nn.Parameter(torch.cat(blocks, dim=1))
+        self._sizes = [block.shape[1] for block in blocks]
         self.adam = MemberAdam(self.params, learning_rate, max_grad_norm=cfg.max_grad_norm)
         if continuous:
             action = torch.zeros(count, steps, size)
         else:
             action = torch.zeros(count, steps, dtype=torch.int64)
-        self.register_buffer("obs", torch.zeros(count, steps, obs))
-        self.register_buffer("next_obs", torch.zeros(count, steps, obs))
+        self.register_buffer("obs", torch.zeros(count, steps, obs, dtype=kind))
+        self.register_buffer("next_obs", torch.zeros(count, steps, obs, dtype=kind))
         self.register_buffer("reward", torch.zeros(count, steps))
         self.register_buffer("discount", torch.zeros(count, steps))
         self.register_buffer("action", action)
@@ -169,27 +182,33 @@ class PPO(Agent):
         if cfg.curiosity == "icm":
             self.curiosity = ICM(cfg, spec, continuous, self.generators("curiosity"))
 
-    def policy(self, params: Tensor, obs: Tensor) -> Distribution:
-        """Over the actions for obs ``[N, B, O]``."""
-        actor, _, log_std = params.split(self._sizes, dim=1)
-        out = self.actor(actor, obs)
+    def seen(self, params: Tensor, obs: Tensor) -> Tensor:
+        """What actor and critic read of obs ``[N, B, O]``: of images, their features."""
+        if self.encoder is None:
+            return obs
+        return self.encoder(params[:, -self.encoder.size :], obs)
+
+    def policy(self, params: Tensor, seen: Tensor) -> Distribution:
+        """Over the actions for what was ``seen`` ``[N, B, ..]``."""
+        actor, _, log_std = params.split(self._sizes, dim=1)[:3]
+        out = self.actor(actor, seen)
         if self.continuous:
             out = torch.cat([out, log_std.unsqueeze(1).expand_as(out)], dim=-1)
         return self.distribution_class(out)
 
-    def value(self, params: Tensor, obs: Tensor) -> Tensor:
-        """The critic's ``[N, B]`` for obs ``[N, B, O]``."""
-        _, critic, _ = params.split(self._sizes, dim=1)
-        return self.critic(critic, obs).squeeze(-1)
+    def value(self, params: Tensor, seen: Tensor) -> Tensor:
+        """The critic's ``[N, B]`` for what was ``seen`` ``[N, B, ..]``."""
+        critic = params.split(self._sizes, dim=1)[1]
+        return self.critic(critic, seen).squeeze(-1)
 
     @torch.no_grad()
     def act(self, obs: Tensor, episode: Tensor, step: int) -> Tensor:
-        policy = self.policy(self.params, obs.unsqueeze(1))
+        policy = self.policy(self.params, self.seen(self.params, obs.unsqueeze(1)))
         return policy.sample(self.explore_noise.at(step).unsqueeze(1)).squeeze(1)
 
     @torch.no_grad()
     def greedy(self, obs: Tensor) -> Tensor:
-        out = self.actor(self.params[:, : self.actor.size], obs)
+        out = self.actor(self.params[:, : self.actor.size], self.seen(self.params, obs))
         return out.tanh() if self.continuous else out.argmax(-1)
 
     def learn(self, transition: Transition, over: Tensor, step: int, active: Tensor | None) -> None:
@@ -226,6 +245,7 @@ class PPO(Agent):
             self.cfg.kernels == "numba"
             and self.cfg.curiosity == "none"
             and self.device.type == "cpu"
+            and self.encoder is None
             and self.actor.compilable
             and type(self).update is PPO.update
             and has_numba()
@@ -240,24 +260,25 @@ class PPO(Agent):
             batch = Transition(self.obs, executed, self.reward, self.discount, self.next_obs)
             weight = torch.full_like(reward, 1 / self.cfg.rollout_steps)
             reward = reward + self.curiosity.learn(batch, weight, active)
-        target, advantage = self.targets(reward)
         with torch.no_grad():  # of the policy that has acted
-            old_log_prob = self.policy(self.params, self.obs).log_prob(self.action)
+            seen = self.seen(self.params, self.obs)
+            old_log_prob = self.policy(self.params, seen).log_prob(self.action)
+        target, advantage = self.targets(reward, seen)
         for epoch in range(self.cfg.epochs):
             for rows in self.minibatches(number * self.cfg.epochs + epoch):
                 loss = self._loss(rows, old_log_prob, target, advantage)
                 self.adam.descend(loss, active)
 
     @torch.no_grad()
-    def targets(self, reward: Tensor) -> tuple[Tensor, Tensor | None]:
+    def targets(self, reward: Tensor, seen: Tensor) -> tuple[Tensor, Tensor | None]:
         """The critic's targets ``[N, T]``, and the advantages.
 
         None where these are target minus value at each step.
         """
         if self.cfg.standardise == "returns":
             return standardised(discounted_returns(reward, self.cfg.gamma, self.over)), None
-        value = self.value(self.params, self.obs)
-        next_value = self.value(self.params, self.next_obs)
+        value = self.value(self.params, seen)
+        next_value = self.value(self.params, self.seen(self.params, self.next_obs))
         last = self.over.clone()
         last[:, -1] = True  # the roll-out ends there: bootstrap
         target = lambda_returns(reward, self.discount, next_value, last, self.cfg.gae_lambda)
@@ -282,8 +303,9 @@ class PPO(Agent):
             self.action[member, rows],
             target[member, rows],
         )
-        policy = self.policy(self.params, obs)
-        value = self.value(self.params, obs)
+        seen = self.seen(self.params, obs)
+        policy = self.policy(self.params, seen)
+        value = self.value(self.params, seen)
         if advantage is None:
             weight = target - value.detach()
         else:
@@ -296,16 +318,21 @@ class PPO(Agent):
         return policy_loss + cfg.value_coef * value_loss - cfg.entropy_coef * entropy
 
     def module(self, row: int) -> nn.Module:
-        actor, _, log_std = self.params[row].split(self._sizes)
-        net = self.actor.module(actor)
+        actor, _, log_std, *encoder = self.params[row].split(self._sizes)
+        net: nn.Module = self.actor.module(actor)
+        if self.encoder is not None:
+            net = self.encoder.before(net, *encoder)
         return MeanAndStd(net, log_std) if self.continuous else net
 
     @torch.no_grad()
     def adopt(self, net: nn.Module) -> None:
-        actor, _, log_std = self.params.split(self._sizes, dim=1)
+        actor, _, log_std, *encoder = self.params.split(self._sizes, dim=1)
         if isinstance(net, MeanAndStd):
             log_std.copy_(net.log_std)
-            net = net.mean
+            net = cast(Any, net.mean)
+        if self.encoder is not None:
+            encoder[0].copy_(self.encoder.from_modules([net]))
+            net = cast(Any, net).net
         actor.copy_(self.actor.from_modules([net]))
 
 

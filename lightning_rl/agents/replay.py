@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from pydantic import PositiveInt
@@ -33,7 +34,7 @@ class MemberReplay(MemberRing):
         self._sizes = [obs_size, max(action_size, 1), 1, 1, obs_size]
         super().__init__(num_members, capacity, {"rows": Column(sum(self._sizes), torch.float32)})
 
-    def store(self, step: Transition) -> None:
+    def store(self, step: Transition, over: Tensor) -> None:
         """Writes one step of every member; the oldest gives way."""
         action = step.action if self.action_size else step.action.unsqueeze(-1).float()
         reward, discount = step.reward.unsqueeze(-1), step.discount.unsqueeze(-1)
@@ -110,6 +111,7 @@ class OffPolicyAgent(Agent):
     """
 
     weight: Tensor
+    replay: Any  # a MemberReplay, of images a FrameReplay
 
     def __init__(
         self,
@@ -124,7 +126,12 @@ class OffPolicyAgent(Agent):
         count, action_size = len(self.seeds), spec.action_size if vectors else 0
         self.batch_sizes = list(variation.batch_sizes) if variation else [cfg.batch_size] * count
         self.register_buffer("weight", batch_weights(self.batch_sizes), persistent=False)
-        self.replay = MemberReplay(count, cfg.replay_size, spec.obs_size, action_size)
+        if spec.frames is None:
+            self.replay = MemberReplay(count, cfg.replay_size, spec.obs_size, action_size)
+        else:
+            from lightning_rl.agents.frame_replay import FrameReplay
+
+            self.replay = FrameReplay(count, cfg.replay_size, spec.frames, spec.action_size)
         self.replay_noise = self.noise(
             "replay", (max(self.batch_sizes),), "uniform64", self.batch_sizes
         )
@@ -133,7 +140,7 @@ class OffPolicyAgent(Agent):
             self.curiosity = ICM(cfg, spec, vectors, self.generators("curiosity"))
 
     def learn(self, transition: Transition, over: Tensor, step: int, active: Tensor | None) -> None:
-        self.replay.store(transition)
+        self.replay.store(transition, over)
         if active is None or active.any():
             self.learn_from_replay(self.replay_noise.at(step), active, step)
 
@@ -152,5 +159,5 @@ class OffPolicyAgent(Agent):
         The losses ``[N]`` before it.
         """
 
-    def memory(self) -> MemberReplay:
+    def memory(self) -> MemberRing:
         return self.replay

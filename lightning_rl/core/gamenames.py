@@ -21,6 +21,8 @@ from lightning_rl.core.modules import NAME_MODULE, allow
 
 OWN_IDS = "lightning_rl/"
 """How the ids of ``lightning_rl.gym`` begin."""
+ATARI_IDS = "ALE/"
+"""How the ids of the Arcade Learning Environment begin."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,24 @@ def _bandit(arms: int, max_return: float) -> Game:
 def _sized(name: str, max_return: float, **sizes: int) -> Game:
     """The horizon is that of the paper's evaluation."""
     return Game(f"{OWN_IDS}{name}-v0", 100, max_return, kwargs=tuple(sizes.items()))
+
+
+def _atari(name: str, max_return: float, min_return: float) -> Game:
+    """A game of the Arcade Learning Environment, as agents usually see it.
+
+    An action is repeated at random as its id has it (``repeat_action_probability`` 0.25, Machado et
+    al. 2018): without that, and without random first actions, all episodes of a policy would be
+    the same. The horizon counts frames; it is half an hour.
+    """
+    images = Images(frame_stack=4, frame_skip=4, screen_size=84, grayscale=True)
+    return Game(
+        f"{ATARI_IDS}{name}-v5",
+        108_000,
+        max_return,
+        min_return,
+        kwargs=(("frameskip", 1),),
+        images=images,
+    )
 
 
 def _procmaze(grid_size: int = 4) -> Game:
@@ -127,6 +147,8 @@ GAMES: dict[str, Game] = {
     "square": Game(
         f"{OWN_IDS}Square-v0", 10, 1.0, 0.0, 0.95, images=Images(frame_stack=1)
     ),  # a toy of images
+    "pong": _atari("Pong", 21.0, -21.0),
+    "freeway": _atari("Freeway", 34.0, 0.0),
     **{name: game() for name, game in SIZED.items()},
     # The paper's networks see eight frames of 32 x 32: waits for networks that take images.
     "takecover": Game(

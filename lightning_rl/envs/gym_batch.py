@@ -27,7 +27,7 @@ from lightning_rl.core.seeding import (
 from lightning_rl.core.types import Array
 from lightning_rl.core.workers import check_may_start, leave_with_parent
 from lightning_rl.envs.batch import BatchStep, EnvBatch
-from lightning_rl.envs.gym import RepeatAction, doubled, rollout_env
+from lightning_rl.envs.gym import RepeatAction, doubled, rollout_env, stacked
 from lightning_rl.envs.spaces import STEPS, Env, ResetOutcome, StepOutcome, Wrapper
 from lightning_rl.envs.spec import EnvSpec
 
@@ -146,10 +146,12 @@ class GymBatch(EnvBatch):
                 # an inherited handler would survive being terminated
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
                 leave_with_parent()
-            return _Apart(wrapper(rollout_env(spec)), spec.gamename, processes)
+            env = stacked(wrapper(rollout_env(spec)), spec)
+            return _Apart(env, spec.gamename, processes)
 
         kind: Any = AsyncVectorEnv if processes else SyncVectorEnv
         self.envs = kind([make] * len(seeds), autoreset_mode=AutoresetMode.DISABLED)
+        self._is_of_images = spec.frames is not None
         self._seeds, self._episodes = list(seeds), [0] * len(seeds)
         self._slot, self._waiting = np.arange(len(seeds)), np.zeros(len(seeds), dtype=bool)
         shape = self.envs.action_space.shape
@@ -171,7 +173,7 @@ class GymBatch(EnvBatch):
             seeds[slot] = self._episode_seed(slot)
             self._episodes[slot] += 1
             self._length[slot] = 0
-        self.obs = self._rows(self._begin(mask, seeds))
+        self.obs = self._seen(self._begin(mask, seeds))
         return self.obs
 
     def retire(self, where: Tensor) -> Tensor:
@@ -204,7 +206,7 @@ class GymBatch(EnvBatch):
         ended = torch.from_numpy(terminated[self._slot].copy())
         cut = torch.from_numpy(truncated[self._slot].copy()) & ~ended
         length = torch.from_numpy(np.asarray(info[STEPS])[self._slot].astype(np.int64))
-        self.obs = self._rows(obs)
+        self.obs = self._seen(obs)
         record = self._rows(info[RECORD]) if RECORD in info else None
         return BatchStep(self.obs, self._rows(reward), ended, cut, length, info=record)
 
@@ -219,8 +221,14 @@ class GymBatch(EnvBatch):
         mask[self._slot] = False
         return mask
 
-    def _rows(self, obs: Any) -> Tensor:
-        return torch.from_numpy(obs[self._slot].astype(np.float32))
+    def _seen(self, obs: Any) -> Tensor:
+        """The observations ``[N, O]``; images stay bytes."""
+        if self._is_of_images:
+            return torch.from_numpy(obs[self._slot]).flatten(1)
+        return self._rows(obs)
+
+    def _rows(self, values: Any) -> Tensor:
+        return torch.from_numpy(values[self._slot].astype(np.float32))
 
     def keep(self, rows: Tensor) -> None:
         gone = np.setdiff1d(self._slot, self._slot[rows.numpy()])
@@ -267,7 +275,7 @@ class GymBatch(EnvBatch):
                 self._waiting = (terminated | truncated) & (wait > clock)
         for slot in self._slot.tolist():
             self._episodes[slot] += 1
-        self.obs = self._rows(obs)
+        self.obs = self._seen(obs)
 
     def close(self) -> None:
         if isinstance(self.envs, AsyncVectorEnv):

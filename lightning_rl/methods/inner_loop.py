@@ -29,7 +29,7 @@ from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.errors import UnknownNameError, UserError
 from lightning_rl.core.limits import unknown
 from lightning_rl.core.modules import NAME_MODULE
-from lightning_rl.core.schema import MethodConfig
+from lightning_rl.core.schema import ImageConfig
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.adapters import make_envs
 from lightning_rl.envs.batch import EnvBatch
@@ -122,7 +122,7 @@ OWN_RUN = (
     "judge",
     "steps_per_epoch",
     "simulator",
-    *(field.name for field in fields(MethodConfig)),
+    *(field.name for field in fields(ImageConfig)),
 )
 """Keys that an agent reads in a run of its own alone: on proxies the inner loop has its own."""
 

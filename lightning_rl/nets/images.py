@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -35,12 +36,25 @@ ENCODERS = {
 """
 
 
-class Encoder(nn.Module):
-    """Convolutions: features ``[..., size]`` of images ``[..., O]`` of bytes.
+def in_pieces(encode: Callable[[Tensor], Tensor], images: Tensor) -> Tensor:
+    """``encode(images)``, of a large batch in pieces.
 
-    The images of a large batch are encoded in pieces, and encoded again on the way back, so that
-    only one piece's activations are in memory.
+    They are encoded again on the way back, so that only one piece's activations are in memory.
     """
+    if torch.compiler.is_compiling() or len(images) <= _PIECE:  # a graph has no branches
+        return encode(images)
+    pieces = images.split(_PIECE)
+    if torch.is_grad_enabled():
+        return torch.cat([_encoded_again(encode, piece) for piece in pieces])
+    return torch.cat([encode(piece) for piece in pieces])
+
+
+def _encoded_again(encode: Callable[[Tensor], Tensor], piece: Tensor) -> Any:
+    return checkpoint(encode, piece, use_reentrant=False)
+
+
+class Encoder(nn.Module):
+    """Convolutions: features ``[..., size]`` of images ``[..., O]`` of bytes; see ``in_pieces``."""
 
     def __init__(self, name: str, frames: Frames):
         super().__init__()
@@ -62,21 +76,11 @@ class Encoder(nn.Module):
         self.size = channels * height * width
 
     def forward(self, obs: Tensor) -> Tensor:
-        images = obs.reshape(-1, *self.shape)
-        if torch.compiler.is_compiling() or len(images) <= _PIECE:  # a graph has no branches
-            features = self._features(images)
-        elif torch.is_grad_enabled():
-            pieces = images.split(_PIECE)
-            features = torch.cat([self._features_anew(piece) for piece in pieces])
-        else:
-            features = torch.cat([self._features(piece) for piece in images.split(_PIECE)])
+        features = in_pieces(self._features, obs.reshape(-1, *self.shape))
         return features.reshape(*obs.shape[:-1], self.size)
 
     def _features(self, images: Tensor) -> Tensor:
         return self.layers(images.float() / 255).flatten(1)
-
-    def _features_anew(self, images: Tensor) -> Any:
-        return checkpoint(self._features, images, use_reentrant=False)
 
 
 class Encoded(nn.Module):

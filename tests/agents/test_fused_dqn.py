@@ -31,7 +31,7 @@ def agent_with_memory(case, kernels, scale=1.0, discount=0.9):
         action = torch.randint(4, (3,), generator=draw)
         reward, share = torch.randn(2, 3, generator=draw)
         follows = discount * (share > -1)
-        agent.replay.store(Transition(obs, action, reward, follows, next_obs))
+        agent.replay.store(Transition(obs, action, reward, follows, next_obs), share <= -1)
     moments = agent.adam.moments
     moments["step"] += torch.tensor([3, 0, 70])
     moments["exp_avg"].normal_(generator=draw)

@@ -36,7 +36,8 @@ def agent_with_memory(case, kernels, scale=1.0):
         obs, next_obs = torch.randn(2, 3, 3, generator=draw) * scale
         action = torch.rand(3, 2, generator=draw) * 2 - 1
         reward, share = torch.randn(2, 3, generator=draw)
-        agent.replay.store(Transition(obs, action, reward, 0.9 * (share > -1), next_obs))
+        step = Transition(obs, action, reward, 0.9 * (share > -1), next_obs)
+        agent.replay.store(step, share <= -1)
     for adam in agent.optimizers():
         adam.moments["step"] += torch.tensor([3, 0, 70])
         adam.moments["exp_avg"].normal_(generator=draw)

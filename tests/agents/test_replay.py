@@ -10,6 +10,8 @@ from lightning_rl.agents.training import MemberTraining
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.cartpole import CartPole
 
+NOWHERE = torch.zeros(3, dtype=torch.bool)  # does an episode end
+
 
 def step(value, members=3, action_size=0):
     base = torch.arange(members) * 100.0 + value
@@ -27,7 +29,7 @@ def step(value, members=3, action_size=0):
 def test_what_is_drawn_is_what_was_written(action_size):
     replay = MemberReplay(3, 10, 2, action_size)
     for value in range(4):
-        replay.store(step(value, action_size=action_size))
+        replay.store(step(value, action_size=action_size), NOWHERE)
     noise = torch.tensor([[0.0, 0.3, 0.5, 0.999999]] * 3, dtype=torch.float64)
     batch = replay.batch(noise)
     for n in range(3):
@@ -40,7 +42,7 @@ def test_what_is_drawn_is_what_was_written(action_size):
 def test_the_oldest_gives_way():
     replay = MemberReplay(1, 4, 2, 0)
     for value in range(7):
-        replay.store(step(value, members=1))
+        replay.store(step(value, members=1), NOWHERE[:1])
         assert len(replay) == min(value + 1, 4)
     drawn = replay.batch(torch.rand(1, 1000, dtype=torch.float64)).obs[0, :, 0]
     assert drawn.unique().tolist() == [3, 4, 5, 6]
@@ -49,10 +51,11 @@ def test_the_oldest_gives_way():
 
 def test_keeping_members_copies_nothing():
     replay = MemberReplay(3, 5, 2, 0)
-    replay.store(step(0))
+    replay.store(step(0), NOWHERE)
     rows = replay.data["rows"]
     replay.keep(torch.tensor([2, 0]))
-    replay.store(step(7)._replace(**{k: v[[2, 0]] for k, v in step(7)._asdict().items()}))
+    two = step(7)._replace(**{k: v[[2, 0]] for k, v in step(7)._asdict().items()})
+    replay.store(two, NOWHERE[:2])
     batch = replay.batch(torch.tensor([[0.0, 0.6]] * 2, dtype=torch.float64))
     assert batch.obs[:, :, 0].tolist() == [[200, 207], [0, 7]]
     assert replay.data["rows"] is rows

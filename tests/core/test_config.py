@@ -7,7 +7,7 @@ import gymnasium
 import pytest
 import yaml
 from helpers import ROOT
-from helpers.budgets import VECTORS, fitting
+from helpers.budgets import PLAYABLE, fitting
 
 from lightning_rl.core import catalogue
 from lightning_rl.core.config import (
@@ -31,7 +31,7 @@ def layers(**values):
     return [*merged_values("UDRL", "lunarlander"), ("--set", values)]
 
 
-@pytest.mark.parametrize("gamename", VECTORS)
+@pytest.mark.parametrize("gamename", PLAYABLE)
 @pytest.mark.parametrize("name", IMPLEMENTATIONS)
 def test_every_config_instantiates_and_builds_its_method(name, gamename):
     entry = IMPLEMENTATIONS[name]

@@ -8,6 +8,7 @@ from gymnasium import spaces
 from PIL import Image
 
 import lightning_rl
+from lightning_rl.core import extras
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import Images
 from lightning_rl.core.types import Request
@@ -159,3 +160,10 @@ def test_keys_change_how_an_environment_is_seen():
     method = UDRL("square", frame_stack=3, screen_size=16)
     assert method.spec.frames.shape == (3, 16, 16)
     assert rollout_env(method.spec).reset(seed=0)[0].shape == (256,)
+
+
+@pytest.mark.parametrize("gamename", ["pong", "ALE/Breakout-v5"])
+def test_without_its_package_one_line_says_how_to_install_atari(gamename, monkeypatch):
+    monkeypatch.setattr(extras, "is_installed", lambda package: package != "ale_py")
+    with pytest.raises(UserError, match=r"needs ale_py: pip install 'lightning_rl\[atari\]'$"):
+        env_spec(gamename)

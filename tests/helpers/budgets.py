@@ -3,11 +3,11 @@ which environments.
 """
 
 import dataclasses
-import importlib.util
 from collections.abc import Iterable
 from typing import Any
 
 from lightning_rl.core.catalogue import aliases, canonical
+from lightning_rl.core.extras import is_installed
 from lightning_rl.core.gamenames import GAMES as NAMED
 from lightning_rl.envs.grids import GRID_WORLDS
 from lightning_rl.envs.spec import env_spec
@@ -107,9 +107,10 @@ def tiny_settings(implementation: str) -> dict[str, Any]:
     return {key: value for key, value in {**_EVERY, **TINY.get(name, {})}.items() if key in known}
 
 
-_HAS_DOOM = importlib.util.find_spec("vizdoom") is not None
-PLAYABLE = [name for name in NAMED if name != "takecover" or _HAS_DOOM]
-# Every environment, but one grid world for all that differ in their drawing only.
+_PACKAGES = {"takecover": "vizdoom", "pong": "ale_py", "freeway": "ale_py"}
+# Every environment whose package is there.
+PLAYABLE = [name for name in NAMED if is_installed(_PACKAGES.get(name, "gymnasium"))]
+# Of those, one grid world for all that differ in their drawing only.
 GAMES = [name for name in PLAYABLE if name == "cliff" or name not in GRID_WORLDS]
 
 

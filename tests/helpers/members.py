@@ -57,6 +57,7 @@ class Task(NamedTuple):
     obs_size: int
     action_size: int
     continuous: bool = False
+    frames: None = None
 
 
 def config(name, **settings):
@@ -255,26 +256,16 @@ def assert_same_runs(a, b, exactly=True):
     compare(flat(a[key]), flat(b[key]), exactly)
 
 
-def check_a_seed_of_many(tmp_path, implementation, gamename):
+def check_a_seed_of_many(tmp_path, implementation, gamename, **settings):
     """Its whole checkpoint, replay memory included, is that of the seed alone up to rounding:
     stacked, stopped and resumed on the way, against alone and uninterrupted.
     """
     together, alone = tmp_path / "together", tmp_path / "alone"
+    given = {"implementation": implementation, "gamename": gamename, **settings}
     for epochs in ("2", "5"):
         flags = ("--max_epochs", epochs, "--num_seeds", "3", "--resume")
-        assert run_cli(together, *flags, implementation=implementation, gamename=gamename) == 0
-    assert (
-        run_cli(
-            alone,
-            "--max_epochs",
-            "5",
-            "--seed",
-            "26",
-            implementation=implementation,
-            gamename=gamename,
-        )
-        == 0
-    )
+        assert run_cli(together, *flags, **given) == 0
+    assert run_cli(alone, "--max_epochs", "5", "--seed", "26", **given) == 0
     a, b = (last(folder, implementation, gamename, 26) for folder in (together, alone))
     assert a["hyper_parameters"] == b["hyper_parameters"]
     assert_same_runs(a, b, exactly=False)

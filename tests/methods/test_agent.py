@@ -73,6 +73,11 @@ def test_a_seed_of_many_is_the_seed_alone(tmp_path, implementation, gamename):
     check_a_seed_of_many(tmp_path, implementation, gamename)
 
 
+@pytest.mark.parametrize("implementation", ["DDQN", "DuelingDDQN", "PPO"])
+def test_a_seed_of_many_that_see_images_is_the_seed_alone(tmp_path, implementation):
+    check_a_seed_of_many(tmp_path, implementation, "square", frame_stack=3)
+
+
 def test_each_seed_of_many_has_an_ordinary_run_directory(tmp_path):
     train_cli(tmp_path, 4, "--num_seeds", "3", implementation="DDQN")
     for seed in (25, 26, 27):

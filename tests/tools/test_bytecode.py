@@ -8,6 +8,7 @@ import bytecode
 import gymnasium
 import pytest
 from helpers import ROOT
+from helpers.budgets import PLAYABLE
 
 from lightning_rl.core.gamenames import BUILT_IN, GAMES
 
@@ -26,7 +27,7 @@ def test_all_that_the_package_imports_is_among_it():
     assert {"torch", "numba", "ray.tune.schedulers", "rich.progress", "scipy"} <= set(others)
 
 
-@pytest.mark.parametrize("name", [name for name in GAMES if name in BUILT_IN])
+@pytest.mark.parametrize("name", [name for name in PLAYABLE if name in BUILT_IN])
 def test_the_environments_are_among_it(name):
     made_by = str(gymnasium.spec(GAMES[name].env).entry_point).partition(":")[0]
     known = {*bytecode.modules(), *bytecode.BY_NAME}

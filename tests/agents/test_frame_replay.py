@@ -1,0 +1,110 @@
+"""The memory of images gives back what was seen, put together of single frames."""
+
+import pytest
+import torch
+
+from lightning_rl.agents.base import Transition
+from lightning_rl.agents.frame_replay import FrameReplay
+from lightning_rl.envs.images import Frames
+
+FRAMES = Frames(channels=1, height=1, width=2, stack=3)
+ENDS = (0, 4, 5, 9, 14)  # steps at which an episode ends
+
+
+def played(steps, members=2):
+    """What is seen in ``steps`` steps: transitions ``[N, ..]`` with frames that count them."""
+    transitions = []
+    count, frames = 0, None
+    for time in range(steps):
+        if frames is None:
+            frames = [count] * FRAMES.stack
+        count += 1
+        after = [*frames[1:], count]
+        transitions.append((frames, after, time in ENDS))
+        frames = after
+        if time in ENDS:
+            frames, count = None, count + 10
+
+    def images(stack):
+        newest = torch.tensor(stack, dtype=torch.uint8).repeat_interleave(FRAMES.size)
+        return torch.stack([newest + 100 * n for n in range(members)])
+
+    number = torch.arange(members)
+    return [
+        (
+            Transition(images(seen), number, number + 0.5, number + 0.25, images(after)),
+            torch.full((members,), over),
+        )
+        for seen, after, over in transitions
+    ]
+
+
+def all_rows(replay):
+    """Every row of the memory, in the order of the ring."""
+    count = len(replay)
+    noise = (torch.arange(count, dtype=torch.float64) + 0.5) / count
+    return replay.batch(noise.expand(len(replay.first), -1))
+
+
+def test_what_is_drawn_is_what_was_seen():
+    replay = FrameReplay(2, 20, FRAMES, 4)
+    steps = played(16)
+    for step in steps:
+        replay.store(*step)
+    batch = all_rows(replay)
+    assert batch.obs.dtype == batch.next_obs.dtype == torch.uint8
+    for time, (step, _) in enumerate(steps):
+        for name, value in step._asdict().items():
+            assert torch.equal(getattr(batch, name)[:, time], value), (time, name)
+
+
+def test_where_frames_are_overwritten_the_oldest_that_is_left_is_seen():
+    replay = FrameReplay(1, 4, FRAMES, 4)
+    steps = played(14, members=1)  # the ring holds steps 10 to 13 of one episode, begins at place 2
+    for step in steps:
+        replay.store(*step)
+    obs = all_rows(replay).obs.roll(2, dims=1)[0, :, :: FRAMES.size]
+    expected = torch.stack([step.obs[0, :: FRAMES.size] for step, _ in steps[10:]])
+    oldest = expected[0, -1]
+    assert obs[:2].tolist() == [[oldest] * 3, [oldest, oldest, oldest + 1]]
+    assert torch.equal(obs[2:], expected[2:])
+
+
+def test_a_snapshot_goes_on_in_the_middle_of_an_episode():
+    whole, half, other = (FrameReplay(2, 12, FRAMES, 4) for _ in range(3))
+    steps = played(16)
+    for step in steps:
+        whole.store(*step)
+    for step in steps[:12]:
+        half.store(*step)
+    other.restore(half.snapshot())
+    for step in steps[12:]:
+        other.store(*step)
+    for ours, theirs in zip(all_rows(other), all_rows(whole), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def test_a_member_that_leaves_takes_its_episode_with_it():
+    replay = FrameReplay(2, 20, FRAMES, 4)
+    first, _ = played(1)[0]
+    replay.store(first, torch.tensor([True, False]))
+    replay.keep(torch.tensor([1]))
+    step, over = played(4, members=1)[3]
+    replay.store(step, over)
+    obs = all_rows(replay).obs[0, 1, :: FRAMES.size]
+    assert obs.tolist() == [100, 100, int(step.obs[0, -1])]
+
+
+def test_a_frame_is_kept_twice():
+    replay = FrameReplay(2, 100, Frames(1, 32, 32, 8), 4)
+    assert sum(data.nbytes for data in replay.data.values()) <= 2 * 100 * (2 * 32 * 32 + 32)
+
+
+@pytest.mark.parametrize("action", [-1, 4])
+def test_an_action_that_there_is_not_is_refused(action):
+    replay = FrameReplay(2, 4, FRAMES, 4)
+    replay.store(*played(1)[0])
+    state = replay.snapshot()
+    state["action"][0] = action
+    with pytest.raises(ValueError, match="an action that is none of 0 to 3"):
+        replay.restore(state)
