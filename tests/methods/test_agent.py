@@ -75,7 +75,8 @@ def test_a_seed_of_many_is_the_seed_alone(tmp_path, implementation, gamename):
 
 @pytest.mark.parametrize("implementation", ["DDQN", "DuelingDDQN", "PPO"])
 def test_a_seed_of_many_that_see_images_is_the_seed_alone(tmp_path, implementation):
-    check_a_seed_of_many(tmp_path, implementation, "square", frame_stack=3)
+    rate = 1.0e-4  # as Adam makes the rounding of the smallest gradients large
+    check_a_seed_of_many(tmp_path, implementation, "square", frame_stack=3, learning_rate=rate)
 
 
 def test_each_seed_of_many_has_an_ordinary_run_directory(tmp_path):
