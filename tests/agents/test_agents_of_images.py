@@ -115,5 +115,5 @@ def test_frames_count_as_environment_steps_and_repeats_multiply():
 @pytest.mark.parametrize("kind", METHODS)
 def test_the_toy_is_learned(tmp_path, kind):
     """Its settings in configs/agents.yaml: a minute on one core."""
-    run = lightning_rl.train(kind.__name__, "square", seed=0, logdir=tmp_path)
+    run = lightning_rl.train(kind.__name__, "square", seed=0, logdir=tmp_path, eval_episodes=100)
     assert run.metrics["eval_greedy/return_mean"] >= 0.95

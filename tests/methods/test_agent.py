@@ -79,6 +79,19 @@ def test_a_seed_of_many_that_see_images_is_the_seed_alone(tmp_path, implementati
     check_a_seed_of_many(tmp_path, implementation, "square", frame_stack=3, learning_rate=rate)
 
 
+@pytest.mark.parametrize("implementation", ["DDQN", "PPO"])
+def test_a_run_that_sees_images_is_resumed_to_the_bit(tmp_path, implementation):
+    """In the middle of an episode, of a memory that turns over and of a roll-out."""
+    given = {"implementation": implementation, "gamename": "square", "frame_stack": 3}
+    given |= {"steps_per_epoch": 37, "rollout_steps": 48} if implementation == "PPO" else {}
+    runs = []
+    for parts in ((2, 6), (6,)):
+        for epochs in parts:
+            train_cli(tmp_path / str(parts), epochs, "--resume", **given)
+        runs.append(last(tmp_path / str(parts), implementation, "square"))
+    assert_same_runs(*runs)
+
+
 def test_each_seed_of_many_has_an_ordinary_run_directory(tmp_path):
     train_cli(tmp_path, 4, "--num_seeds", "3", implementation="DDQN")
     for seed in (25, 26, 27):
