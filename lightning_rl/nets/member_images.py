@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class MemberEncoder:
     """The encoders of ``N`` members, one after the other.
 
-    (Grouped convolutions take as long for small images, and longer for large ones.)
+    (Grouped convolutions take as long for one member, and up to twice as long for eight.)
 
     size: columns of the block, those of an ``Encoder``'s parameters. num_features: what it gives.
     """
@@ -67,6 +67,8 @@ class MemberEncoder:
 
     def _features(self, params: Sequence[Tensor], images: Tensor) -> Tensor:
         """Of one member, ``[B, F]``, as ``Encoder`` has it."""
+        if torch.is_grad_enabled():  # with the way back a tenth to a fifth faster, without slower
+            images = images.contiguous(memory_format=torch.channels_last)
         x = images.float() / 255
         layers = zip(ENCODERS[self.name], params[::2], params[1::2], strict=True)
         for layer, weight, bias in layers:
