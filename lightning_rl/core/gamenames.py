@@ -150,7 +150,6 @@ GAMES: dict[str, Game] = {
     "pong": _atari("Pong", 21.0, -21.0),
     "freeway": _atari("Freeway", 34.0, 0.0),
     **{name: game() for name, game in SIZED.items()},
-    # The paper's networks see eight frames of 32 x 32: waits for networks that take images.
     "takecover": Game(
         f"{OWN_IDS}TakeCover-v0",
         2100,
