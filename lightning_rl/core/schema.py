@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, PositiveInt
 from pydantic.dataclasses import dataclass
 
+from lightning_rl.core.errors import UserError
+from lightning_rl.core.gamenames import Images
 from lightning_rl.core.limits import AGENTS, BATCH, EPISODES, LAYERS, SCREEN, WIDTH
 
 if TYPE_CHECKING:
-    from lightning_rl.core.gamenames import Images
     from lightning_rl.envs.spec import EnvSpec
 
 STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
@@ -61,6 +62,12 @@ class MethodConfig:
         """How many environment steps a seed keeps in memory, by the key that says so."""
         return {}
 
+    def seen(self, spec: EnvSpec) -> EnvSpec:
+        """The facts of an environment, of images as the keys have them seen; UserError for such
+        keys where there are none.
+        """
+        return spec
+
     def resolved(self, gamename: str) -> Self:
         """The config with all that it takes from elsewhere written out, as the run's record
         shall have it.
@@ -78,10 +85,17 @@ class ImageConfig(MethodConfig):
     grayscale: bool | None
     encoder: Literal["udrl", "nature"]
 
-    def images(self, usual: Images) -> Images:
-        """How images are seen."""
-        given = {name: getattr(self, name) for name in vars(usual)}
-        return replace(usual, **{name: key for name, key in given.items() if key is not None})
+    def seen(self, spec: EnvSpec) -> EnvSpec:
+        given = {field.name: getattr(self, field.name) for field in fields(Images)}
+        given = {name: value for name, value in given.items() if value is not None}
+        if spec.images is not None:
+            return spec.seen_as(replace(spec.images, **given))
+        for name, value in given.items():
+            raise UserError(
+                f"{name} {value}: the observations of gamename '{spec.gamename}' are no images; "
+                "leave it out"
+            )
+        return spec
 
 
 def ramp(share: float, start: float, end: float) -> float:

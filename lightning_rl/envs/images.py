@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from gymnasium import Space, spaces
+from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 from gymnasium.wrappers import TransformObservation
 
@@ -19,7 +19,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import Images
 from lightning_rl.core.limits import SCREEN, shown
 from lightning_rl.core.types import Array, FloatArray
-from lightning_rl.envs.spaces import Env, ResetOutcome, StepOutcome, Wrapper, is_image
+from lightning_rl.envs.spaces import Env, ResetOutcome, StepOutcome, Wrapper, image_key
 
 _LUMA = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 """Weights of red, green and blue in a grey (ITU-R BT.601)."""
@@ -44,22 +44,6 @@ class Frames:
     def shape(self) -> tuple[int, int, int]:
         """Of all frames that a policy sees."""
         return self.stack * self.channels, self.height, self.width
-
-
-def image_key(space: Space[Any]) -> str | None:
-    """The name of the only image of a Dict; None where there is none, or more."""
-    if not isinstance(space, spaces.Dict):
-        return None
-    keys = [key for key, part in space.spaces.items() if is_image(part)]
-    return keys[0] if len(keys) == 1 else None
-
-
-def image_space(space: Space[Any]) -> spaces.Box | None:
-    """The space of an environment's pictures; None where its observations are no images."""
-    key = image_key(space)
-    if key is not None:
-        space = space[key]  # type: ignore[index]
-    return space if isinstance(space, spaces.Box) and is_image(space) else None
 
 
 def frames_of(env_id: str, space: spaces.Box, images: Images) -> Frames:

@@ -32,13 +32,15 @@ from lightning_rl.core.kinds import MINARI
 from lightning_rl.core.limits import shorten, shown
 from lightning_rl.core.types import Array, Episode
 from lightning_rl.envs.gym import rollout_env
-from lightning_rl.envs.images import FrameEnv, image_key, image_space
+from lightning_rl.envs.images import FrameEnv
 from lightning_rl.envs.spaces import (
     Env,
     ResetOutcome,
     StepOutcome,
     Wrapper,
     action_box_of,
+    image_key,
+    image_space,
     other_box,
 )
 from lightning_rl.envs.spec import EnvSpec

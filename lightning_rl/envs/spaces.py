@@ -47,6 +47,22 @@ def is_image(space: Space[Any]) -> bool:
     )
 
 
+def image_key(space: Space[Any]) -> str | None:
+    """The name of the only image of a Dict; None where there is none, or more."""
+    if not isinstance(space, spaces.Dict):
+        return None
+    keys = [key for key, part in space.spaces.items() if is_image(part)]
+    return keys[0] if len(keys) == 1 else None
+
+
+def image_space(space: Space[Any]) -> spaces.Box | None:
+    """The space of an environment's pictures; None where its observations are no images."""
+    key = image_key(space)
+    if key is not None:
+        space = space[key]  # type: ignore[index]
+    return space if isinstance(space, spaces.Box) and is_image(space) else None
+
+
 def check_observations(env_id: str, space: Space[Any]) -> None:
     """UserError where observations cannot be made vectors of a size that networks take: sequences,
     graphs, texts, images with something else.

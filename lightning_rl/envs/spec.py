@@ -35,8 +35,8 @@ from lightning_rl.core.modules import MODULES, advice, allow, may_import
 from lightning_rl.envs.checked import located
 from lightning_rl.envs.func_env import is_func_env
 from lightning_rl.envs.func_gym import FuncGymEnv
-from lightning_rl.envs.images import Frames, frames_of, image_space
-from lightning_rl.envs.spaces import Env, check_actions, check_observations
+from lightning_rl.envs.images import Frames, frames_of
+from lightning_rl.envs.spaces import Env, check_actions, check_observations, image_space
 from lightning_rl.gym import registered  # which registers our own ids, too
 
 DEFAULT_HORIZON = 1000

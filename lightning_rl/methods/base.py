@@ -25,7 +25,6 @@ from lightning_rl.core.checks import (
 )
 from lightning_rl.core.config import method_config
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.gamenames import Images
 from lightning_rl.core.modules import allow, from_file
 from lightning_rl.core.schema import ImageConfig, MethodConfig, ramp
 from lightning_rl.core.seeding import seeded_torch
@@ -140,7 +139,7 @@ class Method(LightningModule):
         self.cfg: Any = method_config(
             self.Config, self.implementation, gamename, preset, config or {}, settings, where
         )
-        self.spec = _seen_by(self.cfg, self.spec)
+        self.spec = self.cfg.seen(self.spec)
         self.own_networks = {} if networks is None else checked_networks(networks, self)
         if self.own_networks:
             refuse_sizes(self, where, settings)
@@ -434,22 +433,6 @@ class Method(LightningModule):
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """UserError for what this method cannot use, before any of it is used."""
         restore_for_trainer(checkpoint, self)
-
-
-def _seen_by(cfg: MethodConfig, spec: EnvSpec) -> EnvSpec:
-    """The facts of an environment, of images as the config has them seen."""
-    if not isinstance(cfg, ImageConfig):
-        return spec
-    if spec.images is not None:
-        return spec.seen_as(cfg.images(spec.images))
-    keys = [field.name for field in dataclasses.fields(Images)]
-    given = [key for key in keys if getattr(cfg, key) is not None]
-    if given:
-        raise UserError(
-            f"{given[0]} {getattr(cfg, given[0])}: the observations of gamename '{spec.gamename}' "
-            "are no images; leave it out"
-        )
-    return spec
 
 
 def episode_scalars(prefix: str, episodes: Sequence[Episode]) -> dict[str, float]:

@@ -77,20 +77,6 @@ class GatedNet(LayeredNet):
         return self.body(self.embed_obs(obs).tanh() * self.gate(command))
 
 
-class GatedFeatures(GatedNet):
-    """``o * sigmoid(U c + p)`` of an encoder's features ``o``, then ReLU layers of the ``hidden``
-    sizes (UDRL paper, section 3.2.1, for images).
-    """
-
-    def __init__(self, size: int, command_size: int, output_size: int, hidden: Sequence[int]):
-        LayeredNet.__init__(self)
-        self.embed_command = orthogonal_linear(command_size, size)
-        self.body = relu_mlp(size, hidden, output_size)
-
-    def forward(self, obs: Tensor, command: Tensor) -> Tensor:
-        return self.body(obs * self.gate(command))
-
-
 class GatedLayersNet(LayeredNet):
     """ReLU layers, each multiplied by ``gate_scale * sigmoid(U c + p)``, and a linear output (RCP).
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from lightning_rl.core.errors import UserError
+from lightning_rl.nets.command import GatedNet
+from lightning_rl.nets.layers import LayeredNet, orthogonal_linear, relu_mlp
 
 if TYPE_CHECKING:
     from lightning_rl.envs.images import Frames
@@ -92,3 +94,17 @@ class Encoded(nn.Module):
 
     def forward(self, obs: Tensor, *command: Tensor) -> Tensor:
         return self.net(self.encoder(obs), *command)
+
+
+class GatedFeatures(GatedNet):
+    """``o * sigmoid(U c + p)`` of an encoder's features ``o``, then ReLU layers of the ``hidden``
+    sizes (UDRL paper, section 3.2.1, for images).
+    """
+
+    def __init__(self, size: int, command_size: int, output_size: int, hidden: Sequence[int]):
+        LayeredNet.__init__(self)
+        self.embed_command = orthogonal_linear(command_size, size)
+        self.body = relu_mlp(size, hidden, output_size)
+
+    def forward(self, obs: Tensor, command: Tensor) -> Tensor:
+        return self.body(obs * self.gate(command))

@@ -150,26 +150,6 @@ class ReturnHorizon(Command):
         return True
 
 
-@register_command("survival")
-class Survival(ReturnHorizon):
-    """A return within as many steps as it takes, where each step pays alike (UDRL paper, section
-    3.3: TakeCover, whose desired horizon is the desired return).
-    """
-
-    def following_numbers(self, buffer: EpisodeBuffer) -> tuple[float, ...]:
-        """How many steps a return of 1 takes in the ``last_few`` best episodes."""
-        returns, lengths = buffer.highest(self.last_few)
-        return (float(lengths.sum() / max(returns.sum(), 1e-9)),)
-
-    def completed(self, first: float, following: Sequence[float]) -> tuple[float, ...]:
-        return first, max(round(first * following[0]), 1)
-
-    def check(self, cfg: UpsideDownConfig) -> None:
-        super().check(cfg)
-        if cfg.standardise:
-            raise ValueError("command survival keeps its units; set standardise=false")
-
-
 @register_command("return")
 class Return(Command):
     """A discounted return-to-go (RCP-R), in the task's unit."""

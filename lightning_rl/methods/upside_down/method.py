@@ -41,7 +41,6 @@ from lightning_rl.methods.upside_down.weightings import WEIGHTINGS
 from lightning_rl.nets.command import (
     Calibration,
     CommandPolicy,
-    GatedFeatures,
     GatedLayersNet,
     GatedNet,
     ScaledCommand,
@@ -131,8 +130,11 @@ class UpsideDown(Method):
             if cfg.network == "layers":
                 scales = cfg.gate_scale, cfg.output_scale
                 return GatedLayersNet(size, command_size, outputs, cfg.hidden, *scales)
-            gated = GatedNet if self.spec.frames is None else GatedFeatures
-            return gated(size, command_size, outputs, cfg.hidden)
+            if self.spec.frames is None:
+                return GatedNet(size, command_size, outputs, cfg.hidden)
+            from lightning_rl.nets.images import GatedFeatures
+
+            return GatedFeatures(size, command_size, outputs, cfg.hidden)
 
         return self.network(
             "policy", lambda: self.encoded(build), takes=[obs_size, command_size], gives=[outputs]
