@@ -27,6 +27,7 @@ FIRST = [
     for name in IDS
     if not any(f"-{number}-v" in name for number in range(2, 6))  # of five proxies of a task
     and "TakeCover" not in name  # has a test of its own
+    and "Square" not in name  # an image without an axis of colours, which Stable-Baselines3 minds
 ]
 SYNTHETIC = [name for name in FIRST if "/SE-" in name or "/SD-" in name]
 # what both checkers recommend and Pendulum, with a box of [-2, 2], does not have
@@ -37,7 +38,7 @@ def test_every_environment_and_proxy_has_one():
     assert {
         f"lightning_rl/{name}-v0" for name in ("ProcMaze", "cliff", "bandit10", "SE-CartPole")
     } <= set(IDS)
-    assert len(IDS) == 73
+    assert len(IDS) == 74
 
 
 def played(env, steps=5):
