@@ -102,6 +102,11 @@ ADDED_SINCE = {
     "scale_states": False,
     "cuda_graphs": False,
     "test_horizon": None,
+    "frame_stack": None,
+    "frame_skip": None,
+    "screen_size": None,
+    "grayscale": None,
+    "encoder": "udrl",
 }
 """Keys that were added after some seeds were run, in their order, with the value at which a run
 is as it was without them.
