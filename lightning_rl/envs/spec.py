@@ -112,6 +112,12 @@ class EnvSpec:
         return 1 if self.frames is None else self.frames.stack
 
     @property
+    def decisions(self) -> int:
+        """How many actions an episode has at most."""
+        skip = 1 if self.images is None else self.images.frame_skip
+        return math.ceil(self.horizon / max(self.repeat, skip))
+
+    @property
     def stored_size(self) -> int:
         """Numbers of an observation as episodes keep it: of images, a single frame."""
         return self.obs_size // self.stack

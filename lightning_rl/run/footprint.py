@@ -15,6 +15,7 @@ from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.methods.registry import implementation
 
 _NUMBER = 4  # bytes
+_FEATURES = 4096  # of an encoder, about
 _COPIES = 4  # of a weight: itself, its gradient, two moments
 _INDEX = 8 * 4
 """Bytes: a whole number, for up to four times the updates where an epoch has more steps than asked
@@ -35,7 +36,10 @@ def footprint(config: MethodConfig, spec: EnvSpec) -> dict[str, int]:
     needed = {key: _NUMBER * row * steps for key, steps in config.stored_steps(spec).items()}
     batch, width = of("batch_size", 1), row
     for key in ("hidden", "critic_hidden"):
-        layers = [spec.obs_size + spec.action_size, *of(key, []), spec.action_size]
+        inputs = spec.obs_size + spec.action_size
+        if spec.frames is not None:
+            inputs = _FEATURES
+        layers = [inputs, *of(key, []), spec.action_size]
         needed[key] = _NUMBER * _COPIES * sum(a * b for a, b in itertools.pairwise(layers))
         width += 2 * sum(layers)
     needed["batch_size"] = _NUMBER * batch * width

@@ -22,7 +22,7 @@ from lightning_rl.run.options import KINDS
         ("--implementation UDLR", "implementation 'UDLR' is unknown; did you mean 'UDRL'?"),
         ("--implementation rpc-a", "did you mean 'RCP-A'?"),
         ("--implementation alphazero", "'alphazero' is unknown; choose one of:", "UDRL"),
-        ("--gamename pong", "unknown gamename 'pong'", "lunarlander-sparse"),
+        ("--gamename snooker", "unknown gamename 'snooker'", "lunarlander-sparse"),
         (
             "--set learning_rat=1",
             "--set: unknown key 'learning_rat'; did you mean 'learning_rate'?",
@@ -91,7 +91,8 @@ from lightning_rl.run.options import KINDS
         ),
         (
             "--preset paper",
-            "--preset 'paper' is not in upside_down.yaml, block 'UDRL'; it has: weighted, original",
+            "--preset 'paper' is not in upside_down.yaml, block 'UDRL'; it has: skip4, weighted, "
+            "original",
         ),
         (
             "--implementation RCP-A --preset originl",

@@ -1,4 +1,5 @@
 import dataclasses
+import functools
 import os
 import re
 from pathlib import Path
@@ -58,15 +59,16 @@ PRESETS = [
 def test_every_preset_instantiates_and_builds_its_method(name, preset):
     entry = IMPLEMENTATIONS[name]
     for _, gamename in fitting([name]):
-        config = build_config(entry.Config, merged_values(name, gamename, preset))
-        entry(
-            **{
-                "implementation": name,
-                "gamename": gamename,
-                "seed": 0,
-                "config": dataclasses.asdict(config),
-            }
+        config = dataclasses.asdict(
+            build_config(entry.Config, merged_values(name, gamename, preset))
         )
+        made = functools.partial(entry, gamename, implementation=name, seed=0, config=config)
+        of_images = any(config.get(key) for key in ("frame_skip", "screen_size"))
+        if of_images and env_spec(gamename).images is None:
+            with pytest.raises(UserError, match="are no images"):
+                made()
+        else:
+            made()
 
 
 FILES = {family: catalogue.CONFIGS / f"{family}.yaml" for family in catalogue.FAMILIES}

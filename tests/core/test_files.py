@@ -21,6 +21,9 @@ from lightning_rl.core.errors import UserError
 EXCEPTIONS = {
     "lightning_rl/core/files.py": "the layer itself",
     "lightning_rl/run/state.py": "the lock, which has no content",
+    "lightning_rl/envs/doom.py": "a temporary folder for the game's program, which wants files",
+    "lightning_rl/envs/doom_keeper.py": "which clears that folder and the game's shared memory",
+    "lightning_rl/envs/minari_data.py": "Minari writes the dataset, which is then put in its place",
     "experiments/reproduce/command.py": "a temporary folder of its own is cleared",
     "experiments/reproduce/runs.py": "what a run prints, line by line as it comes",
 }

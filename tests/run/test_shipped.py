@@ -238,14 +238,18 @@ def texts_in(content):
     return [content] if isinstance(content, str) else []
 
 
+# ``kernels`` says how and not what, the others are of images
+LATER = {"kernels", "frame_stack", "frame_skip", "screen_size", "grayscale", "encoder"}
+
+
 def comparable(config):
     """Without the keys that methods had when the proxy was made, here and in its agents, and
-    without ``kernels``, which says how and not what.
+    without those of ``LATER``.
     """
     values = {
         key: comparable(value) if isinstance(value, dict) else value
         for key, value in config.items()
-        if key != "kernels"
+        if key not in LATER
     }
     return without_retired(values, known=())
 

@@ -129,7 +129,7 @@ class UpsideDownConfig(ImageConfig):
     def stored_steps(self, spec: EnvSpec) -> dict[str, int]:
         if self.offline:
             return {}  # the dataset is there before anything is trained
-        longest = min(spec.horizon, _LONG_EPISODE)
+        longest = min(spec.decisions, _LONG_EPISODE)
         steps = {}
         if self.buffer != "newest":
             steps["replay_size"] = self.replay_size * longest
