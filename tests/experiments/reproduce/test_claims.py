@@ -107,6 +107,8 @@ ADDED_SINCE = {
     "screen_size": None,
     "grayscale": None,
     "encoder": "udrl",
+    "offline": False,
+    "best_share": 1.0,
 }
 """Keys that were added after some seeds were run, in their order, with the value at which a run
 is as it was without them.
