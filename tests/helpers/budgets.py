@@ -110,8 +110,13 @@ def tiny_settings(implementation: str) -> dict[str, Any]:
 _PACKAGES = {"takecover": "vizdoom", "pong": "ale_py", "freeway": "ale_py"}
 # Every environment whose package is there.
 PLAYABLE = [name for name in NAMED if is_installed(_PACKAGES.get(name, "gymnasium"))]
-# Of those, one grid world for all that differ in their drawing only.
-GAMES = [name for name in PLAYABLE if name == "cliff" or name not in GRID_WORLDS]
+# Of those, one grid world for all that differ in their drawing only, and the toy for all games of
+# images, whose episodes take long.
+GAMES = [
+    name
+    for name in PLAYABLE
+    if name == "cliff" or (name not in GRID_WORLDS and name not in _PACKAGES)
+]
 
 
 def fitting(

@@ -23,7 +23,10 @@ from lightning_rl.cli import main
 """
 
 
-@pytest.mark.parametrize(("method", "gamename"), [("RCP-A", "lunarlander"), ("DDQN", "cartpole")])
+@pytest.mark.parametrize(
+    ("method", "gamename"),
+    [("DDQN", "cartpole"), pytest.param("RCP-A", "lunarlander", marks=pytest.mark.slow)],
+)
 def test_it_trains_resumes_evaluates_and_acts(method, gamename, tmp_path):
     program = f"""{BEGIN}
 from pathlib import Path

@@ -2,7 +2,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from helpers.budgets import PLAYABLE
+from helpers.budgets import GAMES
 from helpers.toys import same_episodes, toy_policy
 
 from lightning_rl.core.errors import RolloutError
@@ -15,7 +15,7 @@ def requests(count: int, mode="sampled", command=(100.0, 50.0), start: int = 0) 
     return [Request(f"test {i}", 1000 + i, mode, command) for i in range(start, start + count)]
 
 
-@pytest.mark.parametrize("gamename", PLAYABLE)
+@pytest.mark.parametrize("gamename", GAMES)
 def test_an_episode_is_a_pure_function_of_policy_and_request(gamename):
     spec = env_spec(gamename)
     player = Player(spec, toy_policy(spec))
