@@ -203,11 +203,18 @@ def until(condition):
         time.sleep(0.05)
 
 
+def without_handlers(work, *arguments):
+    """Does the work in a process that a SIGTERM ends, whatever tests before have set."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    work(*arguments)
+
+
 @contextlib.contextmanager
 def forked(work, *arguments):
     """Does the work in a worker, to which the pipe leads."""
     here, there = multiprocessing.Pipe()
-    worker = multiprocessing.get_context("fork").Process(target=work, args=(there, *arguments))
+    context = multiprocessing.get_context("fork")
+    worker = context.Process(target=without_handlers, args=(work, there, *arguments))
     worker.start()
     try:
         yield here, worker
