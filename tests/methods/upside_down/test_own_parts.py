@@ -52,18 +52,18 @@ def test_the_example_is_short(parts):
 
 
 def test_own_parts_by_hand(parts):
-    survive, best_share, record = parts
+    survive, top_share, record = parts
     episodes = flatten([make_episode([1.0, 2.0, 4.0]), make_episode([8.0])])
     assert survive(longest=2).fulfilled(episodes).tolist() == [[2.0], [2.0], [1.0], [1.0]]
     assert survive().after(np.array([[3.0], [1.0]]), np.zeros(2)).tolist() == [[2.0], [1.0]]
-    assert best_share().weights(episodes).tolist() == [0.0, 0.0, 0.0, 4.0]
+    assert top_share().weights(episodes).tolist() == [0.0, 0.0, 0.0, 4.0]
     mean, sd = record(more=0.5).fit(torch.tensor([1.0, 3.0]))
     assert float(mean) == pytest.approx(3 + 0.5 * float(sd))
 
 
 @pytest.mark.parametrize("num_workers", [0, 1])
 def test_own_parts_train_resume_and_are_evaluated(parts, tmp_path, num_workers, capsys):
-    own = {"weights": "best_share", "target": "record", "longest": 50, "num_workers": num_workers}
+    own = {"weights": "top_share", "target": "record", "longest": 50, "num_workers": num_workers}
     once = lrl.train("RCP-R", "cartpole", max_epochs=3, **settings(tmp_path / "once", **own)).path
     for epochs in (2, 3):
         given = settings(tmp_path / "twice", **own)
