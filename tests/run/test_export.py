@@ -134,12 +134,22 @@ def disagreement(method):
     return worst
 
 
-@pytest.mark.parametrize("name", shipped_agents())
+# Of each kind of action one, and one whose commands go on; all others are slow.
+QUICK = ("UDRL-lunarlander", "TD3-pendulum", "DDQN-cartpole")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow])
+        for name in shipped_agents()
+    ],
+)
 def test_a_shipped_agent_acts_the_same(name):
     assert disagreement(lightning_rl.load(name).method) <= 1e-5
 
 
-@pytest.mark.parametrize("name", ["UDRL", "AAC"])
+@pytest.mark.parametrize("name", ["AAC", pytest.param("UDRL", marks=pytest.mark.slow)])
 def test_a_policy_of_images_acts_the_same(name):
     method = build(name, "square", frame_stack=2).eval()
     assert WholePolicy(method).inputs["obs"].shape[1:] == method.spec.frames.shape
@@ -159,6 +169,7 @@ def test_every_method_acts_the_same(name, gamename):
     assert disagreement(method) <= 1e-5
 
 
+@pytest.mark.slow
 def test_a_calibrated_policy_of_noisy_commands_acts_the_same():
     method = build("RCP-A", "pendulum", command_draw="step", hidden=[8, 8]).eval()
     method.policy.command_noise.copy_(torch.tensor([0.5, -1.0, 2.0]))
