@@ -14,6 +14,7 @@ sys.path[:0] = [str(TESTS), str(TESTS.parent / "tools"), str(TESTS.parent)]
 
 from helpers.toys import toy_games
 
+from lightning_rl.core.gamenames import GAMES
 from lightning_rl.evolution.cluster import join_cluster
 
 __all__ = ["toy_games"]
@@ -53,3 +54,12 @@ def ray_cluster() -> None:
     """Ray on this machine, started once for all tests of a process."""
     pytest.importorskip("ray")
     join_cluster(None)
+
+
+@pytest.fixture(autouse=True)
+def _own_gamenames():
+    """What a test registers is gone after it."""
+    before = set(GAMES)
+    yield
+    for name in GAMES.keys() - before:
+        del GAMES[name]

@@ -10,7 +10,7 @@ from PIL import Image
 import lightning_rl
 from lightning_rl.core import extras
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.gamenames import GAMES, Images
+from lightning_rl.core.gamenames import Images
 from lightning_rl.core.types import Request
 from lightning_rl.envs.gym import make_env, rollout_env
 from lightning_rl.envs.images import area_weights
@@ -57,8 +57,7 @@ def game():
         )
         return "pictures"
 
-    yield register
-    GAMES.pop("pictures", None)
+    return register
 
 
 FORMS = {

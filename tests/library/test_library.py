@@ -23,7 +23,6 @@ import lightning_rl
 from lightning_rl.cli import main
 from lightning_rl.core import catalogue
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.gamenames import GAMES
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.functional.distributions import distribution_for
@@ -32,15 +31,6 @@ from lightning_rl.methods import registry
 from lightning_rl.methods.base import Method
 from lightning_rl.nets.policies import Policy
 from lightning_rl.rollouts.collected import CollectedRollouts, training_requests
-
-
-@pytest.fixture(autouse=True)
-def _own_gamenames():
-    """What a test registers is gone after it."""
-    before = set(GAMES)
-    yield
-    for name in GAMES.keys() - before:
-        del GAMES[name]
 
 
 def tiny(name, **settings):

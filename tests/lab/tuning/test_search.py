@@ -319,6 +319,7 @@ def test_a_search_from_the_command_line(tmp_path, capsys, ray_cluster):
     )
 
 
+@pytest.mark.slow
 def test_a_metric_that_no_trial_logs_ends_the_search_at_the_first(tmp_path, capsys, ray_cluster):
     tune = ("trials=12", "seeds=2", "reports=2", "budget={max_env_steps: 200}", LOG_RATES)
     assert cli(*search_flags(tmp_path, *tune, "metric=rollout/retrn_mean")) == 2
