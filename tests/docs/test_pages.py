@@ -29,7 +29,11 @@ def machine(tmp_path):
 @needs_parallel
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
-    "page", [ROOT / "README.md", ROOT / "docs" / "command_line.md"], ids=lambda page: page.stem
+    "page",
+    [
+        pytest.param(ROOT / "README.md", id="README"),
+        pytest.param(ROOT / "docs" / "command_line.md", id="command_line", marks=pytest.mark.slow),
+    ],
 )
 def test_a_tour(page, machine):
     machine.follow(page)

@@ -269,6 +269,7 @@ def test_a_key_that_the_best_trial_does_not_read_is_drawn_of_the_others(tmp_path
     assert (tmp_path / "search.png").stat().st_size > 5000
 
 
+@pytest.mark.slow
 def test_a_search_from_the_command_line(tmp_path, capsys, ray_cluster):
     """Two tiny trials with Ray; one of them draws a learning rate that diverges, which the other
     outlives.
