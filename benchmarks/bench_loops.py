@@ -75,7 +75,7 @@ class Loop:
     gamename: str
     settings: Mapping[str, Any]
     skip: int
-    num_workers: int = 1
+    num_workers: int = min(cores(), 2)  # as by default
     preset: str | None = None
     train_episodes: int = 0
     """Of the policy that it starts from; 0: from a fresh one."""
@@ -196,16 +196,15 @@ def loops(smoke: bool) -> list[Loop]:
         Loop("UDRL", "UDRL", CHAINED, published, skip),
         Loop("UDRL, no overlap", "UDRL", CHAINED, {**published, "overlap": False}, skip),
         Loop("RCP-A", "RCP-A", "lunarlander", {"max_env_steps": steps}, skip),
-        Loop("AAC", "AAC", "beresheet", frozen, skip, min(cores(), 2), "tuned", episodes),
+        Loop("AAC", "AAC", "beresheet", frozen, skip, preset="tuned", train_episodes=episodes),
         Loop(
             "REINFORCE-combined",
             "REINFORCE-combined",
             "beresheet",
             frozen,
             skip,
-            min(cores(), 2),
-            "tuned",
-            episodes,
+            preset="tuned",
+            train_episodes=episodes,
         ),
     ]
 
