@@ -77,9 +77,14 @@ def draw_method(axes: Axes, name: str, table: pd.DataFrame, colour: str) -> pd.D
     worst = max(each.max() for each in off)
     floor = np.mean([sampling_floor(rows["obtained_sd"], rows["episodes"]) for rows in runs])
     known = f", by chance alone {floor:.0f}" if np.isfinite(floor) else ""
-    axes.set_title(
-        f"{name}, {counted([len(runs)])}\nmean error {error:.0f}{known}, worst {worst:.0f}"
-    )
+    lines = [
+        f"{name}, {counted([len(runs)])}",
+        f"mean error {error:.0f}{known}, worst {worst:.0f}",
+    ]
+    missed = table["episode_error"].mean()
+    if np.isfinite(missed):
+        lines.append(f"single episodes: {missed:.0f}")
+    axes.set_title("\n".join(lines))
     seeds = table[["run", "commanded", "obtained_mean", "obtained_sd"]]
     return pd.concat([seeds, line.assign(run="mean")]).assign(method=name)
 

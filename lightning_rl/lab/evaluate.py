@@ -28,7 +28,7 @@ from lightning_rl.core.outputs import File, Out, owned_picture
 from lightning_rl.core.types import ActionMode, Episode, Request
 from lightning_rl.envs.gym import can_film
 from lightning_rl.functional.statistics import summarise
-from lightning_rl.lab.obedience import CALIBRATION_EPISODES, calibrate, obedience
+from lightning_rl.lab.obedience import CALIBRATION_EPISODES, calibrate, misses, obedience
 from lightning_rl.lab.tables import put_rows
 from lightning_rl.methods.base import Method
 from lightning_rl.rollouts.data_module import evaluation_requests
@@ -325,6 +325,7 @@ def sweep(
                 "obtained_mean": float(np.mean(returns)),
                 "obtained_sd": float(np.std(returns, ddof=episodes > 1)),
                 "episodes": episodes,
+                **misses(value, returns),
             }
         )
     report = {
@@ -419,9 +420,16 @@ def _in_words(command: Mapping[str, float]) -> str:
 
 def print_sweep(report: Mapping[str, Any]) -> None:
     """The table that ``--eval_command sweep`` shows."""
-    rows: list[Sequence[str]] = [(f"commanded {report['command_name']}", "obtained return", "sd")]
+    of_returns = report["command_name"] == "return"
+    columns = ["mean obtained", "sd"]
+    if of_returns:
+        columns += ["episodes miss by", "within 25", "within 75"]
+    rows: list[Sequence[str]] = [(f"commanded {report['command_name']}", *columns)]
     for row in report["rows"]:
-        numbers = (f"{row['obtained_mean']:.1f}", f"{row['obtained_sd']:.1f}")
+        numbers = [f"{row['obtained_mean']:.1f}", f"{row['obtained_sd']:.1f}"]
+        if of_returns:
+            numbers.append(f"{row['episode_error']:.1f}")
+            numbers += [f"{row[name]:.0%}" for name in ("within_25", "within_75")]
         rows.append((f"{row['commanded']:.2f}", *numbers))
     title = f"{report['implementation']} on {report['gamename']}"
     end = f"{obedience_line(report)}\npicture: {report['picture']}"
@@ -435,10 +443,10 @@ def obedience_line(report: Mapping[str, Any]) -> str:
     ranked = f"rank correlation of episodes {report['rank_correlation']:.2f}"
     if report["command_name"] != "return":
         return ranked
-    share = f"{report['error_share']:.1%} of the range"
     return (
-        f"mean |obtained - commanded| {report['error']:.1f} ({share}), "
-        f"chance alone leaves {report['floor']:.1f}, "
-        f"worst: {report['worst_obtained']:.1f} for {report['worst_asked']:.1f}, "
-        f"slope {report['slope']:.2f}, {ranked}"
+        f"single episodes miss by {report['episode_error']:.1f} on average, "
+        f"{report['within_25']:.0%} by at most 25, {report['within_75']:.0%} by at most 75; "
+        f"worst: {report['worst_episode_error']:.1f}, for {report['worst_asked']:.1f}\n"
+        f"their means miss by {report['error']:.1f} ({report['error_share']:.1%} of the range), of "
+        f"which chance alone leaves {report['floor']:.1f}; slope {report['slope']:.2f}, {ranked}"
     )

@@ -32,44 +32,46 @@ from lightning_rl.run.state import owned
 
 def test_the_measure_worked_by_hand():
     perfect = obedience([0.0, 10.0], [[-1.0, 1.0], [9.0, 11.0]])
-    assert perfect.pop("error_share") == 0.0
-    assert perfect.pop("floor") == pytest.approx(
-        0.7979, abs=1e-4
-    )  # sd sqrt(2) of two episodes: sqrt(2 / pi) of it, over sqrt(2)
-    assert (perfect.pop("worst_asked"), perfect.pop("worst_obtained")) == (0.0, 0.0)
     assert perfect == {
+        "episode_error": 1.0,
+        "within_25": 1.0,
+        "within_75": 1.0,
+        "worst_asked": 0.0,
+        "worst_episode_error": 1.0,
         "error": 0.0,
+        "error_share": 0.0,
+        # sd sqrt(2) of two episodes: sqrt(2 / pi) of it, over sqrt(2)
+        "floor": pytest.approx(0.7979, abs=1e-4),
         "slope": 1.0,
         "rank_correlation": pytest.approx(0.8944, abs=1e-4),
         "highest": 10.0,
     }
     half = obedience([100.0, 200.0, 300.0], [[150.0], [200.0], [240.0]])
-    assert (half.pop("worst_asked"), half.pop("worst_obtained"), half.pop("floor")) == (
-        300.0,
-        240.0,
-        0.0,
-    )
-    assert half.pop("error_share") == pytest.approx(11 / 60)
     assert half == {
+        "episode_error": pytest.approx(110 / 3),
+        "within_25": pytest.approx(1 / 3),
+        "within_75": 1.0,
+        "worst_asked": 300.0,
+        "worst_episode_error": 60.0,
         "error": pytest.approx(110 / 3),
+        "error_share": pytest.approx(11 / 60),
+        "floor": 0.0,
         "slope": 0.45,
         "rank_correlation": pytest.approx(1.0),
         "highest": 240.0,
     }
     assert obedience([0.0, 100.0], [[200.0], [0.0]])["slope"] == -2.0
     deaf = obedience([0.0, 100.0], [[50.0, 50.0], [50.0, 50.0]])
-    assert (deaf.pop("worst_asked"), deaf.pop("worst_obtained"), deaf.pop("floor")) == (
-        0.0,
-        50.0,
-        0.0,
-    )
-    assert deaf == {
-        "error": 50.0,
-        "error_share": 0.5,
-        "slope": 0.0,
-        "rank_correlation": 0.0,
-        "highest": 50.0,
-    }
+    names = ("error", "error_share", "floor", "slope", "rank_correlation", "highest")
+    assert [deaf[name] for name in names] == [50.0, 0.5, 0.0, 0.0, 0.0, 50.0]
+
+
+def test_means_obey_where_no_single_episode_does():
+    """Asked for 100, one episode lands with 250 and one crashes with -50; -200 is all but met."""
+    found = obedience([-200.0, 100.0], [[-225.0, -125.0], [250.0, -50.0]])
+    names = ("error", "episode_error", "worst_asked", "worst_episode_error")
+    assert [found[name] for name in names] == [12.5, 100.0, 100.0, 150.0]
+    assert (found["within_25"], found["within_75"]) == (0.25, 0.5)  # both ends count
 
 
 def test_the_fit_is_monotone_and_finds_the_mean_return_of_each_command():
@@ -251,7 +253,7 @@ def test_training_on_makes_a_calibration_void(tmp_path, capsys, monkeypatch):
     shown = capsys.readouterr().out
     assert "can be asked for" in shown
     assert "commanded return" in shown
-    assert "mean |obtained - commanded|" in shown
+    assert "single episodes miss by" in shown
     assert last.with_name("sweep.png").exists()
     report = json.loads(last.with_name("sweep.json").read_text())
     assert report["calibrated"]

@@ -15,7 +15,7 @@ def swept(last: Path, words: str) -> None:
 
 
 def commanded(table: Path) -> list[float]:
-    return [float(row.split(",")[-4]) for row in table.read_text().splitlines()[1:]]
+    return [float(row.split(",")[-7]) for row in table.read_text().splitlines()[1:]]
 
 
 @pytest.mark.parametrize(("implementation", "name"), [("UDRL", "return"), ("RCP-A", "advantage")])
@@ -24,11 +24,16 @@ def test_sweep_prints_and_draws_obtained_against_commanded(tmp_path, capsys, imp
     last = run_dir(tmp_path, implementation=implementation) / "last.ckpt"
     capsys.readouterr()
     swept(last, "sweep")
-    assert f"commanded {name}" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert f"commanded {name}" in shown
+    assert ("single episodes miss by" in shown) == (name == "return")
     assert (
         last.with_name("sweep.csv")
         .read_text()
-        .startswith("run,command,commanded,obtained_mean,obtained_sd,episodes\n")
+        .startswith(
+            "run,command,commanded,obtained_mean,obtained_sd,episodes,"
+            "episode_error,within_25,within_75\n"
+        )
     )
     found = commanded(last.with_name("sweep.csv"))
     assert len(found) == 13

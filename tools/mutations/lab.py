@@ -8,6 +8,7 @@ MUTATIONS = [
         ("better = off < missed", "better = off <= missed"),
         ("np.asarray(values)[order]", "np.asarray(values)"),
         ("np.abs(y.mean(1) - x)", "np.abs(y - x[:, None]).mean(1)"),
+        ("(off <= 75)", "(off < 75)"), ("(off <= 25)", "(off < 25)"),
         ("lowest < floor < highest", "lowest < floor"),
         ("np.std(uniform))", "0)"),
     ),

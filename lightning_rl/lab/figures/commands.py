@@ -19,7 +19,9 @@ from lightning_rl.lab.figures.runs import is_run, open_run, read_sources
 from lightning_rl.run.shipped import results_folder
 
 COLUMNS = ["run", "command", "commanded", "obtained_mean", "obtained_sd"]
-_KEPT = [*COLUMNS, "episodes"]  # of how many a mean is; earlier sweeps do not say
+MISSES = ["episode_error", "within_25", "within_75"]
+_KEPT = [*COLUMNS, "episodes", *MISSES]  # earlier sweeps lack all but COLUMNS
+_NEAR = 75  # of the identity, a band that is drawn
 _NOTHING = "no source has a sweep.csv; make one with lightning-rl eval CKPT --command sweep"
 
 
@@ -32,6 +34,9 @@ def draw_sweeps(out: Out, table: pd.DataFrame, title: str, published: Collection
     runs = table.groupby("run", sort=False)
     for index, (label, rows) in enumerate(runs):
         asked, mean, sd = (rows[column].to_numpy(float) for column in COLUMNS[2:])
+        missed = rows["episode_error"].mean()
+        if name == "return" and np.isfinite(missed):
+            label = f"{label}: single episodes miss by {missed:.0f}"
         style.banded_line(
             axes,
             asked,
@@ -47,6 +52,16 @@ def draw_sweeps(out: Out, table: pd.DataFrame, title: str, published: Collection
     if name == "return":
         start = float(table["commanded"].iloc[0])
         draw_identity(axes, start, "obtained = commanded")
+        low, high = table["commanded"].min(), table["commanded"].max()
+        axes.fill_between(
+            [low, high],
+            [low - _NEAR, high - _NEAR],
+            [low + _NEAR, high + _NEAR],
+            color="grey",
+            alpha=0.12,
+            linewidth=0,
+            label=f"within {_NEAR}",
+        )
     units = "return" if name == "return" else f"{name} (standard deviations)"
     axes.set(xlabel=f"commanded {units}", ylabel="obtained return")
     axes.legend(loc="best")
@@ -91,9 +106,8 @@ def read_sweep(path: Path, label: str | None) -> pd.DataFrame:
     table = read_csv(path / "sweep.csv" if path.is_dir() else path, COLUMNS[2:])
     seeds = table.get("seed")  # which the CSV of a claim has instead of these columns
     run = path.stem if seeds is None else "seed_" + seeds.astype(str)
-    table = pd.DataFrame(
-        {"command": "return", "run": run, "episodes": np.nan, **table}, index=table.index
-    )
+    unknown = dict.fromkeys(["episodes", *MISSES], np.nan)
+    table = pd.DataFrame({"command": "return", "run": run, **unknown, **table}, index=table.index)
     require(table, COLUMNS)
     if table.empty:
         raise UserError("it has no row; name another CSV")
@@ -129,7 +143,7 @@ def read_sweeps(sources: Sequence[str]) -> pd.DataFrame:
             f"sweeps of different commands ({' and '.join(names)}) do not share an axis; draw them "
             "apart"
         )
-    return table[COLUMNS]
+    return table[[*COLUMNS, *MISSES]]
 
 
 def draw(given: argparse.Namespace) -> None:

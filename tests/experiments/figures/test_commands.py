@@ -51,7 +51,8 @@ def test_methods_are_drawn_side_by_side(tmp_path, capsys):
     claim, run, out = tmp_path / "claim.csv", tmp_path / "run", tmp_path / "out"
     claim.write_text(CLAIM)
     run.mkdir()
-    (run / "sweep.csv").write_text(SWEEP)
+    missed = SWEEP.replace("_sd\n", "_sd,episode_error\n").replace(",1\n", ",1,7\n")
+    (run / "sweep.csv").write_text(missed.replace(",2\n", ",2,43\n"))
     assert cli("figures", "obedience", out, f"{claim}:RCP-A", run) == 0
     table = pd.read_csv(f"{out}.csv")
     assert table["method"].drop_duplicates().tolist() == ["RCP-A", "run"]
@@ -76,6 +77,8 @@ def test_methods_are_drawn_side_by_side(tmp_path, capsys):
     assert (
         "mean error 22, worst 40" in drawn
     )  # 5 and 40, on average 22.5; it does not say of how many episodes
+    assert drawn.count("single episodes: ") == 1  # the claim does not say
+    assert "single episodes: 25" in drawn
     (run / "sweep.csv").write_text(SWEEP.replace("return", "advantage"))
     assert cli("figures", "obedience", out, run) == 2
     assert "its commands are no returns (but: advantage)" in capsys.readouterr().err
