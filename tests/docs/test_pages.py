@@ -11,7 +11,7 @@ from helpers.pretended_machine import Machine, blocks
 from pytorch_lightning import loggers
 
 HOW_TOS = sorted((ROOT / "docs" / "how_to").glob("*.md"))
-HEAVY = {"tune", "images", "own_command"}  # Ray starts; CarRacing plays; 20,000 steps
+HEAVY = {"tune", "images", "own_command", "own_agent", "many_seeds"}  # they train for longer
 PAGES = [
     pytest.param(page, marks=[pytest.mark.slow] if page.stem in HEAVY else []) for page in HOW_TOS
 ]
@@ -77,6 +77,7 @@ def test_loggers_that_are_not_installed_here_take_what_the_page_gives_them():
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.slow
 def test_a_rented_machine(machine):
     (script,) = blocks(ROOT / "docs" / "how_to" / "rented_machine.md")
     assert "rented" in machine.shell(script.text)

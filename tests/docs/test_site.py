@@ -152,6 +152,7 @@ def test_in_a_browser(look, page, equations):
 
 
 @pytest.mark.timeout(400)
+@pytest.mark.slow
 def test_the_browser_would_have_noticed(look):
     script = (
         "<script>console.error('broken'); fetch('http://127.0.0.1:9/x').catch(() => 0)</script>"

@@ -249,6 +249,7 @@ def test_the_card_says_how_to_act(exported, monkeypatch):
     assert agent.act(names["obs"]) == names["action"]
 
 
+@pytest.mark.slow
 def test_an_export_replaces_what_it_has_written_and_nothing_else(copied, capsys):
     agent = lightning_rl.load(copied)
     agent.export(copied)
