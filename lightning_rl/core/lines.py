@@ -26,6 +26,11 @@ def say(*lines: str, error: bool = False) -> None:
         print(escaped(line), file=stream, flush=True)
 
 
+def three_digits(value: float) -> str:
+    """A return with a decimal, and with three digits at least: ``264.2``, ``-1.50``, ``0.953``."""
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:#.3g}"
+
+
 def guard_terminal() -> None:
     """Spells that out in warnings, logs and reports of defects, too, where other packages repeat
     what a file says.

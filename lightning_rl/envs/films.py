@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from lightning_rl.core.files import write_bytes
+from lightning_rl.core.lines import three_digits
 from lightning_rl.core.types import Array, FloatArray
 from lightning_rl.envs.gym import rollout_env
 from lightning_rl.envs.spaces import Env, ResetOutcome, StepOutcome, Wrapper
@@ -76,28 +77,31 @@ class Filmed(Wrapper):
         if asked is None:
             command = zip(self.story.names, self._command[0], strict=False)
             asked = ", ".join(f"{name} {value:.4g}" for name, value in command)
-        parts = [f"step {self._steps}", f"return so far {self._return:.2f}"]
+        lines = [f"return {three_digits(self._return)}   step {self._steps}"]
         if asked:
-            parts = [f"asked: {asked}", *parts]
-        self.show(captioned(np.asarray(self.env.render()), parts))
+            lines = [f"asked: {asked}", *lines]
+        self.show(captioned(np.asarray(self.env.render()), lines))
 
 
-def captioned(frame: Array, parts: Sequence[str]) -> Array:
-    """A frame uint8 ``[height, width, 3]`` above a line of text, both sides even, small frames
-    magnified.
+def captioned(frame: Array, lines: Sequence[str]) -> Array:
+    """A frame uint8 ``[height, width, 3]`` above lines of text, both sides even, small frames
+    magnified. A line that is too long for the width is written smaller.
     """
     from PIL import Image, ImageDraw, ImageFont  # of films alone
 
     times = math.ceil(_NARROWEST / frame.shape[1])
     frame = frame.repeat(times, axis=0).repeat(times, axis=1)
     height, width = frame.shape[0] & ~1, frame.shape[1] & ~1
-    size = max(13, width // 28)
-    page = Image.new("RGB", (width, height + 2 * size), _PAPER)
+    size = 2 * (width // 36)
+    page = Image.new("RGB", (width, height + size // 2 + len(lines) * size * 5 // 4 & ~1), _PAPER)
     page.paste(Image.fromarray(frame[:height, :width]))
-    font = ImageFont.load_default(size)
-    ImageDraw.Draw(page).text(
-        (size * 0.6, height + size), "   ".join(parts), fill=_INK, font=font, anchor="lm"
-    )
+    pen = ImageDraw.Draw(page)
+    for number, line in enumerate(lines):
+        fits = size
+        while ImageFont.load_default(fits).getlength(line) > width - size and fits > 6:
+            fits -= 1
+        where = (size // 2, height + size * 7 // 8 + number * size * 5 // 4)
+        pen.text(where, line, fill=_INK, font=ImageFont.load_default(fits), anchor="lm")
     return np.asarray(page)
 
 

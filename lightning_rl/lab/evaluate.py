@@ -24,6 +24,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.extras import lacking, require
 from lightning_rl.core.files import read_text, refuse_foreign, write_plain
 from lightning_rl.core.limits import EPISODES, WHOLE, shorten, shown
+from lightning_rl.core.lines import three_digits
 from lightning_rl.core.outputs import File, Out, owned_picture
 from lightning_rl.core.types import ActionMode, Episode, Request
 from lightning_rl.envs.gym import can_film
@@ -396,17 +397,17 @@ def calibrate_checkpoint(path: Path, num_workers: int) -> tuple[float, float]:
 def print_report(report: Mapping[str, Any]) -> None:
     """The table that ``--eval_agent`` shows."""
     played = report["command"]
-    command = _in_words(played)
+    command = in_words(played)
     caption = f"command: {command}" if command else None
     if any(played.get(name) != value for name, value in report["asked"].items()):
         # Of a calibrated policy.
-        caption = f"asked: {_in_words(report['asked'])}, which is the command {command}"
+        caption = f"asked: {in_words(report['asked'])}, which is the command {command}"
     columns = ("mean", "sd", "median", "iqm", "min", "max")
     rows: list[Sequence[str]] = [("", *columns, "length (min-max)")]
     for mode in ("sampled", "greedy"):
         stats = report[mode]
         length = "{mean:.0f} ({min:.0f}-{max:.0f})".format(**stats["length"])
-        rows.append([mode, *(f"{stats['return'][key]:.1f}" for key in columns), length])
+        rows.append([mode, *(three_digits(stats["return"][key]) for key in columns), length])
     player = f", a {report['agent']} agent that learned on its proxy" if "agent" in report else ""
     title = f"{report['implementation']} on {report['gamename']}{player}"
     no_film = lacking("a film", "moviepy") or "this environment cannot render"
@@ -414,7 +415,8 @@ def print_report(report: Mapping[str, Any]) -> None:
     put_rows(rows, f"{title}, {report['episodes']} episodes each", caption, end=film)
 
 
-def _in_words(command: Mapping[str, float]) -> str:
+def in_words(command: Mapping[str, float]) -> str:
+    """A command as people read it, e.g. ``return 150, horizon 200``."""
     return ", ".join(f"{name} {value:g}" for name, value in command.items())
 
 
@@ -426,9 +428,9 @@ def print_sweep(report: Mapping[str, Any]) -> None:
         columns += ["episodes miss by", "within 25", "within 75"]
     rows: list[Sequence[str]] = [(f"commanded {report['command_name']}", *columns)]
     for row in report["rows"]:
-        numbers = [f"{row['obtained_mean']:.1f}", f"{row['obtained_sd']:.1f}"]
+        numbers = [three_digits(row["obtained_mean"]), three_digits(row["obtained_sd"])]
         if of_returns:
-            numbers.append(f"{row['episode_error']:.1f}")
+            numbers.append(three_digits(row["episode_error"]))
             numbers += [f"{row[name]:.0%}" for name in ("within_25", "within_75")]
         rows.append((f"{row['commanded']:.2f}", *numbers))
     title = f"{report['implementation']} on {report['gamename']}"
@@ -444,9 +446,9 @@ def obedience_line(report: Mapping[str, Any]) -> str:
     if report["command_name"] != "return":
         return ranked
     return (
-        f"single episodes miss by {report['episode_error']:.1f} on average, "
+        f"single episodes miss by {three_digits(report['episode_error'])} on average, "
         f"{report['within_25']:.0%} by at most 25, {report['within_75']:.0%} by at most 75; "
-        f"worst: {report['worst_episode_error']:.1f}, for {report['worst_asked']:.1f}\n"
-        f"their means miss by {report['error']:.1f} ({report['error_share']:.1%} of the range), of "
-        f"which chance alone leaves {report['floor']:.1f}; slope {report['slope']:.2f}, {ranked}"
+        f"worst: {three_digits(report['worst_episode_error'])}, for {three_digits(report['worst_asked'])}\n"
+        f"their means miss by {three_digits(report['error'])} ({report['error_share']:.1%} of the range), of "
+        f"which chance alone leaves {three_digits(report['floor'])}; slope {report['slope']:.2f}, {ranked}"
     )

@@ -19,6 +19,7 @@ from PIL.PngImagePlugin import PngInfo
 
 from lightning_rl.core.console import put
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.lines import three_digits
 from lightning_rl.core.outputs import File, Out, head
 from lightning_rl.core.types import Array, Episode, Request
 from lightning_rl.envs.films import Filmed, shown_env
@@ -33,7 +34,7 @@ from lightning_rl.run.state import checkpoint_at
 _GIF_WIDTH, _GIF_FPS, _GIF_FRAMES = 900, 12.5, 260
 _STRIP_WIDTH, _STRIP_FRAMES = 1800, 6
 _COLOURS, _GAP = 64, 8
-_STILL_S = 1.5  # how long the last frame stays
+_STILL_S = 3.0  # how long the last frame stays
 _MARK = b"lightning_rl film"
 _INSTEAD = "leave it out, for a film in a file"
 
@@ -57,13 +58,7 @@ def show(arguments: argparse.Namespace) -> None:
                 window.rest()
         return
     out = Out(arguments.out or results_folder(path) / "film.gif", force=arguments.force)
-    form = {".gif": gif, ".png": strips}.get(out.path.suffix)
-    if form is None:
-        raise UserError(
-            f"--out '{out.path}': films are written as GIF, or as strips of frames in a PNG; e.g. "
-            "film.gif"
-        )
-    out.check(out.path, _owned)  # before the work, as commands are
+    form = begin_film(out)
     for each in given:
         full_command(method, each)
     method.prepare_evaluation()
@@ -75,7 +70,27 @@ def show(arguments: argparse.Namespace) -> None:
             _report(each, play_filmed(method, request, env))
             fps = env.fps
         reels.append(frames)
-    content = form(reels, fps)
+    write_film(out, form(reels, fps))
+
+
+Form = Callable[[Sequence[Sequence[Array]], float], bytes]
+"""(frames of each film, frames a second) -> the content of a file."""
+
+
+def begin_film(out: Out) -> Form:
+    """How a film of this name is made; UserError, before the work, where it cannot be written."""
+    form: Form | None = {".gif": gif, ".png": strips}.get(out.path.suffix)
+    if form is None:
+        raise UserError(
+            f"--out '{out.path}': films are written as GIF, or as strips of frames in a PNG; e.g. "
+            "film.gif"
+        )
+    out.check(out.path, _owned)
+    return form
+
+
+def write_film(out: Out, content: bytes) -> None:
+    """Writes a film and says where it is."""
     out.write(File(out.path, content, _owned))
     put(f"film: {out.path} ({len(content):,} bytes)")
 
@@ -95,7 +110,7 @@ def _report(given: Mapping[str, float], episode: Episode) -> None:
     asked = ", ".join(f"{name}={value:g}" for name, value in given.items())
     if not asked:
         asked = "no command" if episode.command is None else "its own command"
-    put(f"{asked}: return {episode.ret:.1f} in {episode.length} steps")
+    put(f"{asked}: return {three_digits(episode.ret)} in {episode.length} steps")
 
 
 def _owned(path: Path) -> bool:

@@ -22,7 +22,7 @@ from pytorch_lightning.callbacks import Checkpoint
 from lightning_rl.core.console import ProgressBar
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import is_foreign, is_recorded, remove
-from lightning_rl.core.lines import say
+from lightning_rl.core.lines import say, three_digits
 from lightning_rl.core.seeding import kept_generators
 from lightning_rl.core.stopping import (
     EPOCH_S,
@@ -253,10 +253,7 @@ class RunProgress(Callback):
 def last_returns(scalars: Mapping[str, float]) -> list[str]:
     """What was obtained last, e.g. ``rollout 12.3`` and ``eval 14.0``."""
     found = [(word, scalars[tag]) for word, tag in RETURNS.items() if tag in scalars]
-    return [
-        f"{word} {value:.1f}" if abs(value) >= 10 else f"{word} {value:.2f}"
-        for word, value in found
-    ]
+    return [f"{word} {three_digits(value)}" for word, value in found]
 
 
 class Recorder(Callback):

@@ -24,7 +24,7 @@ from lightning_rl.lab.films import evenly, gif, strips
 def told(monkeypatch):
     """What stands on the frames."""
     lines = []
-    monkeypatch.setattr(films, "captioned", lambda frame, parts: lines.append(list(parts)) or frame)
+    monkeypatch.setattr(films, "captioned", lambda frame, told: lines.append(list(told)) or frame)
     return lines
 
 
@@ -40,14 +40,14 @@ def test_every_frame_tells_the_command_the_step_and_the_return_so_far(told):
         for _ in range(2):
             env.step(0)
     assert told == [
-        ["asked: return 20, horizon 9", "step 0", "return so far 0.00"],
-        ["asked: return 19, horizon 8", "step 1", "return so far 1.00"],
-        ["asked: return 18, horizon 7", "step 2", "return so far 2.00"],
+        ["asked: return 20, horizon 9", "return 0.00   step 0"],
+        ["asked: return 19, horizon 8", "return 1.00   step 1"],
+        ["asked: return 18, horizon 7", "return 2.00   step 2"],
     ]
     assert len(frames) == 3
     with shown_env(env_spec("cartpole"), Story(asked="return 150"), frames.append) as env:
         env.reset(seed=0)
-    assert told[-1] == ["asked: return 150", "step 0", "return so far 0.00"]
+    assert told[-1] == ["asked: return 150", "return 0.00   step 0"]
 
 
 @pytest.mark.parametrize(
@@ -75,6 +75,9 @@ def test_a_caption_stands_below_the_picture_and_small_ones_grow():
     below = page[picture:]
     assert below.max() > 200  # letters
     assert (captioned(frame, [])[picture:] == below[0, 0]).all()
+    long = captioned(frame, ["step 3", "asked: " + 9 * "return 20, "])
+    assert len(long) > len(page)
+    assert (long[picture:, -4:] == below[0, 0]).all()  # a long line fits, too
 
 
 def test_a_gif_has_commands_side_by_side_and_a_last_picture_that_stays():
@@ -92,7 +95,7 @@ def test_a_gif_has_commands_side_by_side_and_a_last_picture_that_stays():
         *range(40, 48),
         *range(76, 80),
     ]
-    assert picture.info["duration"] == 1500
+    assert picture.info["duration"] == 3000
 
 
 def test_a_strip_shows_each_film_from_its_first_to_its_last_frame():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from lightning_rl.core.limits import within
+from lightning_rl.core.lines import three_digits
 from lightning_rl.functional.intervals import student_quantile
 from lightning_rl.lab.tables import put_rows
 from lightning_rl.run.shipped import ShippedAgent, shipped_agents
@@ -30,7 +31,7 @@ def score(agent: ShippedAgent) -> str:
     sampled.
     """
     half = student_quantile(agent.episodes - 1) * agent.sd / agent.episodes**0.5
-    interval = f"{agent.score:.1f} ± {half:.1f}"
+    interval = f"{three_digits(agent.score)} ± {three_digits(half)}"
     return interval if agent.mode == "sampled" else f"{interval}, {agent.mode}"
 
 

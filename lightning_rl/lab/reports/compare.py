@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.lines import say
+from lightning_rl.core.lines import say, three_digits
 from lightning_rl.functional.intervals import (
     Interval,
     difference_interval,
@@ -125,7 +125,7 @@ def show(given: argparse.Namespace) -> None:
     found = compare(given)
     rows = [("environment", "A (seeds)", "B (seeds)", "A - B", "P(A > B)", "")]
     for each in found:
-        a, b = (f"{scores.mean():.1f} ({len(scores)})" for scores in each.scores)
+        a, b = (f"{three_digits(scores.mean())} ({len(scores)})" for scores in each.scores)
         difference = interval(*each.difference)
         improvement = interval(*each.improvement, form=".2f")
         rows.append((each.game, a, b, difference, improvement, verdict(each)))

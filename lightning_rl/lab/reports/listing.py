@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import track
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.lines import say
+from lightning_rl.core.lines import say, three_digits
 from lightning_rl.core.outputs import File, Out, owned_table
 from lightning_rl.lab.figures.runs import IDENTITY, SPEED, Run, find_runs
 from lightning_rl.lab.reports.registry import RUN_COLUMNS
@@ -94,7 +94,9 @@ def cells(table: pd.DataFrame, names: Sequence[str]) -> list[list[str]]:
     def text(name: str, value: object) -> str:
         if not isinstance(value, float):
             return str(value)
-        return "" if math.isnan(value) else FORMATS.get(name, "{:.1f}").format(value)
+        if math.isnan(value):
+            return ""
+        return FORMATS[name].format(value) if name in FORMATS else three_digits(value)
 
     rows = table[list(names)].itertuples(index=False)
     return [[text(name, value) for name, value in zip(names, row, strict=True)] for row in rows]

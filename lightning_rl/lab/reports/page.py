@@ -25,7 +25,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.extras import require
 from lightning_rl.core.files import read_bytes, read_text
 from lightning_rl.core.limits import PICTURE_BYTES
-from lightning_rl.core.lines import say
+from lightning_rl.core.lines import say, three_digits
 from lightning_rl.core.outputs import PROGRAM, File, Out, owned_picture
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.curves import Look, curves_figure
@@ -158,7 +158,9 @@ def _evaluations(run: Run) -> Iterator[Sequence[str]]:
             )
             for mode in ("sampled", "greedy"):
                 returns = content[mode]["return"]
-                numbers = [f"{returns[key]:.1f}" for key in ("mean", "sd", "iqm", "min", "max")]
+                numbers = [
+                    three_digits(returns[key]) for key in ("mean", "sd", "iqm", "min", "max")
+                ]
                 yield (*about, mode, str(content["episodes"]), *numbers)
         except (UserError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             continue

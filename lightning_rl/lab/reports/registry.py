@@ -147,6 +147,44 @@ REPORTS = {
             ),
         ),
     ),
+    "play": _OfAgent(
+        "ask an agent for a return and see what it obtains: in numbers, and in a window or film",
+        "lightning_rl.lab.play:show",
+        (
+            argument("agent", "agent of the package, checkpoint or run directory"),
+            argument(
+                "--return",
+                "the return to ask for, of agents that take one (default: the agent's own command)",
+                dest="wanted",
+                metavar="RETURN",
+            ),
+            argument(
+                "--command", "any other command, e.g. advantage=1.5", metavar="NAME=VALUE,..."
+            ),
+            argument(
+                "--episodes",
+                "how many are played, of which three are shown (default 100)",
+                type=Whole(1, EPISODES),
+                default=100,
+                metavar="N",
+            ),
+            argument(
+                "-o --out",
+                "film them in a .gif or .png of this name (default: a window, or where there is no "
+                "screen play.gif beside the checkpoint)",
+                type=checked_path,
+                metavar="FILE",
+            ),
+            force("FILE"),
+            argument(
+                "--seed",
+                "seed of the environment and the actions (default 0)",
+                type=Whole(0, SEED),
+                default=0,
+                metavar="N",
+            ),
+        ),
+    ),
     "film": _OfAgent(
         "film an agent under one command or several: a GIF, frames in a PNG, or a window",
         "lightning_rl.lab.films:show",
