@@ -445,10 +445,12 @@ def obedience_line(report: Mapping[str, Any]) -> str:
     ranked = f"rank correlation of episodes {report['rank_correlation']:.2f}"
     if report["command_name"] != "return":
         return ranked
+    names = ("episode_error", "worst_episode_error", "worst_asked", "error", "floor")
+    digits = {name: three_digits(report[name]) for name in names}
     return (
-        f"single episodes miss by {three_digits(report['episode_error'])} on average, "
+        f"single episodes miss by {digits['episode_error']} on average, "
         f"{report['within_25']:.0%} by at most 25, {report['within_75']:.0%} by at most 75; "
-        f"worst: {three_digits(report['worst_episode_error'])}, for {three_digits(report['worst_asked'])}\n"
-        f"their means miss by {three_digits(report['error'])} ({report['error_share']:.1%} of the range), of "
-        f"which chance alone leaves {three_digits(report['floor'])}; slope {report['slope']:.2f}, {ranked}"
+        f"worst: {digits['worst_episode_error']}, for {digits['worst_asked']}\n"
+        f"their means miss by {digits['error']} ({report['error_share']:.1%} of the range), of "
+        f"which chance alone leaves {digits['floor']}; slope {report['slope']:.2f}, {ranked}"
     )
