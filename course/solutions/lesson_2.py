@@ -1,0 +1,17 @@
+"""Solutions of lesson 2, baseline and entropy."""
+
+import torch
+
+
+def baseline(returns):
+    return returns.mean()
+
+
+def entropy(logits):
+    log_prob = logits.log_softmax(-1)
+    return -(log_prob.exp() * log_prob).sum(-1)
+
+
+def entropy_loss(entropy, num_actions, beta):
+    highest = torch.tensor(float(num_actions)).log()
+    return -beta * entropy.mean() / highest

@@ -1,0 +1,81 @@
+"""The lessons: blanks fail, solutions pass, slightly wrong answers fail, trainings learn."""
+
+import sys
+
+import pytest
+from helpers import ROOT
+
+sys.path.append(str(ROOT / "course"))
+import grade
+from checks import BLANKS, WrongAnswerError
+
+each = pytest.mark.parametrize("lesson", range(1, 9))
+
+
+@each
+def test_blanks_fail_and_solutions_pass(lesson):
+    blanks = grade.failures(lesson, grade.LESSONS[lesson].read_text())
+    assert len(blanks) >= 2
+    assert all(reason.startswith("NotImplementedError: write ") for reason in blanks.values())
+    assert not any(grade.failures(lesson, grade.solution(lesson)).values())
+    assert not any(grade.failures(lesson, grade.solved(lesson)).values())
+
+
+@each
+def test_answers_that_are_a_little_wrong_fail(lesson):
+    solutions = grade.definitions(grade.solution(lesson))
+    for name, check in BLANKS[lesson].items():
+
+        def wrong(*given, right=solutions[name]):
+            found = right(*given)
+            off = [1.02 * part + 0.01 for part in (found if isinstance(found, tuple) else [found])]
+            return tuple(off) if isinstance(found, tuple) else off[0]
+
+        with pytest.raises(WrongAnswerError, match="expected"):
+            check(wrong)
+
+
+def test_what_was_handed_in_is_graded_as_notebook_and_as_file(tmp_path, monkeypatch, capsys):
+    notebook = tmp_path / "handed_in.ipynb"
+    notebook.write_text(grade.json.dumps(grade.notebook(1, folded=True)))
+    solved = tmp_path / "solved.py"
+    solved.write_text(grade.solved(1))
+    monkeypatch.setattr(sys, "argv", ["grade.py", "1", str(notebook), str(solved)])
+    with pytest.raises(SystemExit) as ended:
+        grade.main()
+    assert ended.value.code == 1
+    said = capsys.readouterr().out
+    assert said.count("NotImplementedError") == said.count(": right") == 2
+
+
+@each
+def test_a_notebook_has_the_cells_of_its_lesson_and_folded_solutions(lesson):
+    text = grade.LESSONS[lesson].read_text()
+    cells = grade.notebook(lesson, folded=True)["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    assert code
+    assert all(cell in text for cell in code)
+    folded = [cell for cell in cells if "<details>" in "".join(cell["source"])]
+    assert len(folded) == len(BLANKS[lesson])
+    assert len(grade.notebook(lesson, folded=False)["cells"]) == len(cells) - len(folded)
+
+
+LEARNED = {
+    1: {"seed 0": 150},
+    2: {"baseline": 150},
+    3: {"lesson-3": 250},
+    4: {"asked 100": 70},
+    5: {"weights lesson_5": 60},
+    6: {"after": 100},
+    7: {"shaped reward": 0.4},
+    8: {"model": 0.85},
+}
+
+
+@each
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_its_training_learns(lesson):
+    result = grade.run(lesson)
+    for name, least in LEARNED[lesson].items():
+        assert result[name] >= least
