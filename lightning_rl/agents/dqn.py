@@ -3,16 +3,18 @@
 Double DQN: van Hasselt et al. 2016, arXiv 1509.06461. Dueling: Wang et al. 2016, arXiv 1511.06581.
 
 Where we differ from the papers: the target network follows softly after every update, as in the
-earlier code of the synthetic-environments paper; squared error; no gradient clipping.
+earlier code of the synthetic-environments paper; squared error, and no gradient clipping, unless
+keys say otherwise. With ``double: false`` it is DQN (Mnih et al. 2015).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
+from pydantic import PositiveFloat
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
@@ -44,6 +46,10 @@ _CACHE = 2**20  # bytes
 @dataclass(frozen=True, config=STRICT, kw_only=True)
 class DDQNConfig(EpsilonGreedyConfig, OffPolicyConfig, ImageConfig):
     """Keys of DDQN."""
+
+    double: bool
+    loss: Literal["squared", "huber"]
+    max_grad_norm: PositiveFloat | None
 
     def net(self, spec: EnvSpec, hidden: tuple[int, ...]) -> MemberNet:
         """The architecture of the Q values."""
@@ -87,7 +93,7 @@ class DDQN(OffPolicyAgent):
             self.net = encoded(cfg, spec, hidden)
         self.params = nn.Parameter(self.net.init(self.generators("initialisation"), widths))
         self.target = frozen(self.params)
-        self.adam = MemberAdam(self.params, learning_rate)
+        self.adam = MemberAdam(self.params, learning_rate, max_grad_norm=cfg.max_grad_norm)
         self.explore_noise = self.noise("explore", (2,), "uniform")
         layers_of_one = 4 * max(self.batch_sizes) * max(1, sum(hidden))  # bytes
         self._members_per_block = max(1, _CACHE // layers_of_one)
@@ -168,15 +174,22 @@ class DDQN(OffPolicyAgent):
         q, pullback = self.net.vjp(params, obs)
         target = reward
         if anything_follows(discount):
-            next_q = self.net(params, next_obs)
-            next_q_target = self.net(self.target[rows], next_obs)
+            next_q = next_q_target = self.net(self.target[rows], next_obs)
+            if self.cfg.double:
+                next_q = self.net(params, next_obs)
             target = double_q_target(reward, discount, next_q, next_q_target)
         index = action.unsqueeze(-1)
         error = q.gather(-1, index).squeeze(-1) - target
-        slope = self.weight[rows] * error
-        grad = torch.zeros_like(q).scatter_(-1, index, 2 * slope.unsqueeze(-1))
+        if self.cfg.loss == "huber":
+            slope = error.clamp(-1, 1)
+            loss = slope * (error - slope / 2)
+        else:
+            slope = 2 * error
+            loss = error.square()
+        weight = self.weight[rows]
+        grad = torch.zeros_like(q).scatter_(-1, index, (weight * slope).unsqueeze(-1))
         pullback(grad, into)
-        return (slope * error).sum(-1)
+        return (weight * loss).sum(-1)
 
     def module(self, row: int) -> nn.Module:
         return self.net.module(self.params[row])

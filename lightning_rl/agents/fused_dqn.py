@@ -123,7 +123,7 @@ class DoubleQ(NamedTuple):
     rows ``[.., 2 O + 3]``: of a ``MemberReplay``; those of member ``n`` begin at ``first[n]``.
     weight ``[N, B]``: of each transition. now, then: what gives the values of observations and of
     next ones. gradient ``[D]``: of ``now``. drawn, best ``[B]``: the rows of a batch, and the best
-    next actions.
+    next actions. double, huber: keys of ``DDQNConfig``.
     """
 
     learners: Learners
@@ -135,6 +135,8 @@ class DoubleQ(NamedTuple):
     gradient: Any
     drawn: Any
     best: Any
+    double: bool
+    huber: bool
 
 
 def double_q_of(agent: DDQN) -> DoubleQ:
@@ -151,6 +153,8 @@ def double_q_of(agent: DDQN) -> DoubleQ:
         gradient=gradient,
         drawn=np.zeros(batch, np.int64),
         best=np.zeros(batch, np.int64),
+        double=agent.cfg.double,
+        huber=agent.cfg.loss == "huber",
     )
 
 
@@ -172,11 +176,14 @@ def double_q_updates(double_q: DoubleQ, length: int, noise: Any, active: Any) ->
         for k in range(len(drawn)):
             drawn[k] = double_q.first[n] + int(noise[n, k] * length)
         if _fill(now[0].inputs, then[0].inputs, rows, drawn):
-            values(learners.params[n], then)
-            _best_actions(then[-1].out, best)
+            if double_q.double:
+                values(learners.params[n], then)
+                _best_actions(then[-1].out, best)
             values(learners.average[n], then)
+            if not double_q.double:
+                _best_actions(then[-1].out, best)
         values(learners.params[n], now)
-        _slopes(now[-1].out, then[-1].out, best, rows, drawn, double_q.weight[n], now[-1].grad)
+        _slopes(double_q, n)
         gradients(learners.params[n], now)
         member_descends(learners, n, double_q.gradient)
 
@@ -208,15 +215,21 @@ def _best_actions(q: Any, best: Any) -> None:
 
 
 @compiled
-def _slopes(q: Any, next_q: Any, best: Any, rows: Any, drawn: Any, weight: Any, grad: Any) -> None:
-    """Writes the gradient of the weighted squared error to ``q``; see ``double_q_target``."""
-    size = (rows.shape[1] - 3) // 2
-    for k in range(len(weight)):
-        row = rows[drawn[k]]
+def _slopes(double_q: DoubleQ, n: int) -> None:
+    """Writes the gradient of the weighted loss of member ``n`` to its values; see
+    ``double_q_target``.
+    """
+    q, grad, next_q = double_q.now[-1].out, double_q.now[-1].grad, double_q.then[-1].out
+    size = (double_q.rows.shape[1] - 3) // 2
+    for k in range(len(double_q.drawn)):
+        row = double_q.rows[double_q.drawn[k]]
         action, reward, discount = int(row[size]), row[size + 1], row[size + 2]
         for a in range(len(grad)):
             grad[a, k] = 0
         error = q[action, k] - reward
         if discount != 0:
-            error -= discount * next_q[best[k], k]
-        grad[action, k] = F(2) * weight[k] * error
+            error -= discount * next_q[double_q.best[k], k]
+        slope = F(2) * error
+        if double_q.huber:
+            slope = min(max(error, F(-1)), F(1))
+        grad[action, k] = double_q.weight[n, k] * slope

@@ -70,6 +70,7 @@ class PPOConfig(AgentConfig, NetConfig, ImageConfig):
     gae_lambda: Share
     std_init: PositiveFloat
     max_grad_norm: PositiveFloat | None
+    adam_eps: PositiveFloat
 
     def ignored_keys(self) -> dict[str, str]:
         found = super().ignored_keys()
@@ -165,15 +166,17 @@ class PPO(Agent):
             blocks.append(self.encoder.init(self.generators("encoder")))
         self.params = nn.Parameter(torch.cat(blocks, dim=1))
         self._sizes = [block.shape[1] for block in blocks]
-        self.adam = MemberAdam(self.params, learning_rate, max_grad_norm=cfg.max_grad_norm)
+        self.adam = MemberAdam(
+            self.params, learning_rate, eps=cfg.adam_eps, max_grad_norm=cfg.max_grad_norm
+        )
         if continuous:
             action = torch.zeros(count, steps, size)
         else:
             action = torch.zeros(count, steps, dtype=torch.int64)
-        self.register_buffer("obs", torch.zeros(count, steps, obs, dtype=kind))
-        self.register_buffer("next_obs", torch.zeros(count, steps, obs, dtype=kind))
-        self.register_buffer("reward", torch.zeros(count, steps))
-        self.register_buffer("discount", torch.zeros(count, steps))
+        for name in ("obs", "next_obs"):
+            self.register_buffer(name, torch.zeros(count, steps, obs, dtype=kind))
+        for name in ("reward", "discount"):
+            self.register_buffer(name, torch.zeros(count, steps))
         self.register_buffer("action", action)
         self.register_buffer("over", torch.zeros(count, steps, dtype=torch.bool))
         self.explore_noise = self.noise("explore", (size,), "normal" if continuous else "gumbel")

@@ -30,9 +30,8 @@ from lightning_rl.core.checks import has_numba
 from lightning_rl.core.schema import STRICT
 from lightning_rl.envs.batch import EnvBatch
 from lightning_rl.envs.spec import EnvSpec
+from lightning_rl.functional.relaxation import annealed, gumbel_softmax
 from lightning_rl.functional.value_learning import (
-    annealed,
-    gumbel_softmax,
     smoothing_noise,
     twin_target,
     weighted_squared_error,

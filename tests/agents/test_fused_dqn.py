@@ -14,6 +14,7 @@ VARIED = Variation((0.05, 0.02, 0.01), (13, 5, 8), (8, 4, 8), (1,) * 3)
 CASES = {
     "plain": ("DDQN", {"activation": "tanh"}),
     "two layers": ("DDQN", {"hidden": [9, 7], "batch_size": 13}),
+    "DQN": ("DDQN", {"double": False, "loss": "huber", "max_grad_norm": 0.3}),
     "no hidden layer": ("DDQN", {"hidden": []}),
     "varied": ("DDQN", {"hidden": [8], "variation": VARIED}),
     "dueling": ("DuelingDDQN", {"feature_size": 4, "activation": "leakyrelu"}),

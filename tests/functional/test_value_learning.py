@@ -3,13 +3,12 @@ import math
 import pytest
 import torch
 
+from lightning_rl.functional.relaxation import annealed, gumbel_softmax
 from lightning_rl.functional.value_learning import (
-    annealed,
     double_q_target,
     dueling_q,
     epsilon_after,
     epsilon_greedy,
-    gumbel_softmax,
     q_learning_target,
     sarsa_target,
     smoothing_noise,

@@ -91,8 +91,6 @@ MUTATIONS = [
         ("(weight * (prediction - target).square())", "(prediction - target).square()"),
         (".clamp(min=minimum)", ""),
         ("noise[..., 0] < epsilon", "noise[..., 0] > epsilon"),
-        ("((logits + gumbel) / temperature)", "((logits + gumbel) * temperature)"),
-        ("one_hot + soft - soft.detach()", "one_hot"),
     ),
     *area(
         "functional/reward_shaping.py", "functional/test_reward_shaping.py",
@@ -128,10 +126,15 @@ MUTATIONS = [
     *area("functional/value_learning.py", "agents/test_reference_model_based.py", ("gumbel, alpha=temperature", "gumbel, alpha=1")),
     *area(
         "functional/value_learning.py", "agents/test_reference_values.py",
-        ("((logits + gumbel) / temperature)", "(logits / temperature + gumbel)"),
         ("(prediction - target).square()", "(prediction - target).abs()"),
     ),
-    *area("functional/value_learning.py", "functional/test_value_learning.py", ("(step / steps).clamp(max=1)", "(step / steps)")),
+    *area("functional/relaxation.py", "agents/test_reference_values.py", ("((logits + gumbel) / temperature)", "(logits / temperature + gumbel)")),
+    *area(
+        "functional/relaxation.py", "functional/test_value_learning.py",
+        ("((logits + gumbel) / temperature)", "((logits + gumbel) * temperature)"),
+        ("one_hot + soft - soft.detach()", "one_hot"),
+        ("(step / steps).clamp(max=1)", "(step / steps)"),
+    ),
     *area("functional/curiosity.py", "functional/test_curiosity.py", ("(prediction - action).square().mean(-1)", "(prediction - action).square().sum(-1)")),
     *area(
         "functional/world_model.py", "functional/test_world_model.py",

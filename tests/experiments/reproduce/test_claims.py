@@ -109,6 +109,9 @@ ADDED_SINCE = {
     "encoder": "udrl",
     "offline": False,
     "best_share": 1.0,
+    "double": True,
+    "loss": "squared",
+    "adam_eps": 1e-8,
 }
 """Keys that were added after some seeds were run, in their order, with the value at which a run
 is as it was without them.
@@ -251,11 +254,15 @@ def with_kernels(of_ddqn, value):
 
 
 def without(keys, value):
-    """Without the entries that ``keys`` gives, however deep they are."""
+    """Without the entries that ``keys`` gives, however deep they are; with ``double`` came DDQN's
+    ``max_grad_norm``, which other methods had before.
+    """
     if isinstance(value, list):
         return [without(keys, each) for each in value]
     if not isinstance(value, dict):
         return value
+    if {"double"} <= keys.keys() & value.keys():
+        keys = {**keys, "max_grad_norm": None}
     return {key: without(keys, each) for key, each in value.items() if keys.get(key, ...) != each}
 
 
