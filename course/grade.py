@@ -56,7 +56,11 @@ def definitions(text: str) -> dict[str, Any]:
 
 def failures(lesson: int, text: str) -> dict[str, str]:
     """What is wrong with each blank of a lesson; empty where it is right."""
-    found, wrong = definitions(text), {}
+    try:
+        found = definitions(text)
+    except Exception as error:  # whatever may be handed in
+        return dict.fromkeys(BLANKS[lesson], f"{type(error).__name__}: {error}")
+    wrong = {}
     for name, check in BLANKS[lesson].items():
         wrong[name] = ""
         try:

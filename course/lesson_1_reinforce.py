@@ -7,7 +7,7 @@
 #
 # You write two functions. The cell below each one checks it. Then your functions train a policy.
 #
-# Work through the cells from top to bottom. Time: 15 minutes of yours; the training takes one.
+# Work through the cells from top to bottom. Time: 15 minutes of yours; the training takes a minute.
 
 # %%
 import matplotlib.pyplot as plt

@@ -6,7 +6,7 @@
 # the policy is sure of an action, it no longer tries the others. A *baseline* helps with the first,
 # an *entropy bonus* with the second.
 #
-# Time: 15 minutes of yours; the training takes two.
+# Time: 15 minutes of yours; the training takes a minute.
 
 # %%
 import matplotlib.pyplot as plt

@@ -5,7 +5,7 @@
 # stands. A second network, the *critic*, learns this value $V(s)$. The policy, the *actor*, then
 # asks of every action: did it go better than the critic expected? That is the action's *advantage*.
 #
-# Time: 15 minutes of yours; the training takes two.
+# Time: 15 minutes of yours; the training takes a minute or two.
 
 # %%
 import matplotlib.pyplot as plt

@@ -6,7 +6,7 @@
 # return of 150 within 150 steps" and answers with an action. It learns from its own past: whatever
 # an episode obtained, it is a correct example of how to obtain just that.
 #
-# Time: 15 minutes of yours; the training takes two.
+# Time: 15 minutes of yours; the training takes a minute.
 
 # %%
 import matplotlib.pyplot as plt

@@ -10,7 +10,7 @@
 # So (1) an example counts by $e^{Z/\beta}$ in the loss, and (2) commands are drawn from $p^*$:
 # among the returns that were seen, but more often the high ones.
 #
-# Time: 15 minutes of yours; the training takes three.
+# Time: 15 minutes of yours; the training takes a minute.
 
 # %%
 import matplotlib.pyplot as plt

@@ -9,7 +9,7 @@
 # No gradient leads from the grade to the network, since a whole training lies between. So we use an
 # evolution strategy: try random changes, and move towards those that helped.
 #
-# Time: 10 minutes of yours; the training takes three.
+# Time: 10 minutes of yours; the training takes a minute.
 
 # %%
 import matplotlib.pyplot as plt

@@ -9,7 +9,7 @@
 # the reward of each step what the potential has risen. The best way to the goal stays the best. We
 # let evolution find the potential: a small network whose agents learn fast.
 #
-# Time: 10 minutes of yours; the training takes two.
+# Time: 10 minutes of yours; the training takes a minute.
 
 # %%
 from dataclasses import dataclass

@@ -9,7 +9,7 @@
 # Our world is a lock with four dials of six places each: 1,296 states. An action turns one dial by
 # one place. All dials on 0 open the lock and pay 1.
 #
-# Time: 10 minutes of yours; the training takes one.
+# Time: 10 minutes of yours; the training takes a minute.
 
 # %%
 import matplotlib.pyplot as plt

@@ -55,7 +55,7 @@ function randomWalk() {
 
 function show(root) {
   root.innerHTML = `
-    <p><button class="md-button" id="toy-more">Play a random episode</button> <button class="md-button" id="toy-reset">Only the four</button>
+    <p><button class="md-button" id="toy-more">Play a random episode</button> <button class="md-button" id="toy-reset">Start again</button>
        <span id="toy-count"></span></p>
     <p><label>Return <input id="toy-return" type="range" min="-4" max="8" value="8"></label>
        <b id="toy-return-is"></b> &nbsp;

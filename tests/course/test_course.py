@@ -1,5 +1,9 @@
 """The lessons: blanks fail, solutions pass, slightly wrong answers fail, trainings learn."""
 
+import os
+import re
+import shlex
+import subprocess
 import sys
 
 import pytest
@@ -40,12 +44,16 @@ def test_what_was_handed_in_is_graded_as_notebook_and_as_file(tmp_path, monkeypa
     notebook.write_text(grade.json.dumps(grade.notebook(1, folded=True)))
     solved = tmp_path / "solved.py"
     solved.write_text(grade.solved(1))
-    monkeypatch.setattr(sys, "argv", ["grade.py", "1", str(notebook), str(solved)])
+    broken = tmp_path / "broken.py"
+    broken.write_text("def returns_to_go(reward, gamma):")
+    files = [str(path) for path in (notebook, solved, broken)]
+    monkeypatch.setattr(sys, "argv", ["grade.py", "1", *files])
     with pytest.raises(SystemExit) as ended:
         grade.main()
     assert ended.value.code == 1
     said = capsys.readouterr().out
     assert said.count("NotImplementedError") == said.count(": right") == 2
+    assert said.count("IndentationError: expected an indented block") == 2
 
 
 @each
@@ -79,3 +87,17 @@ def test_its_training_learns(lesson):
     result = grade.run(lesson)
     for name, least in LEARNED[lesson].items():
         assert result[name] >= least
+
+
+@pytest.mark.slow
+def test_the_loss_on_the_page_for_teachers_trains(tmp_path):
+    page = (ROOT / "docs" / "course.md").read_text()
+    code = re.search(r'title="my_loss.py"\n(.*?)```', page, re.DOTALL)[1]
+    assert f"One loss in {len(code.splitlines())} lines" in page
+    (tmp_path / "my_loss.py").write_text(code)
+    variable, command = re.search(r"^(LIGHTNING\S+) lightning-rl (train .*)$", page, re.M).groups()
+    name, _, value = variable.partition("=")
+    words = [sys.executable, "-m", "lightning_rl", *shlex.split(command), "--max_epochs", "2"]
+    where = {"PYTHONPATH": str(ROOT), name: value}
+    subprocess.run(words, cwd=tmp_path, env=os.environ | where, check=True)
+    assert list(tmp_path.glob("exp_dir/cartpole/default/my-loss/seed_*/last.ckpt"))

@@ -33,6 +33,13 @@ PROBE = """<script>addEventListener('load', () => setTimeout(() => {
   const where = document.createElement('pre'); where.id = 'seen'; where.textContent = JSON.stringify(seen);
   document.body.append(where);
 }, 1000))</script>"""  # noqa: E501
+TOY = """<script>addEventListener('load', () => {
+  const [toGo, steps] = document.querySelectorAll('#toy input');
+  [toGo.value, steps.value] = [6, 4];
+  steps.dispatchEvent(new Event('input'));
+  const got = document.querySelector('#toy-got').textContent;
+  if (got !== 'Asked for 6 within 4 steps, obtained 6 in 4.') console.error(got);
+})</script>"""
 
 
 @pytest.fixture(scope="module")
@@ -138,10 +145,16 @@ def look(site, tmp_path_factory):
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(
-    ("page", "equations"), [("", 0), ("upside_down/", 10), ("reading/upside_down/", 9)]
+    ("page", "equations", "script"),
+    [
+        ("", 0, ""),
+        ("upside_down/", 10, ""),
+        ("reading/upside_down/", 9, ""),
+        ("tutorials/upside_down/", 4, TOY),
+    ],
 )
-def test_in_a_browser(look, page, equations):
-    seen, console = look(page)
+def test_in_a_browser(look, page, equations, script):
+    seen, console = look(page, script)
     assert console == []
     assert set(seen["requests"]) <= {seen["origin"]}
     assert seen["wide"] <= 0
