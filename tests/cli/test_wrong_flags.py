@@ -91,7 +91,8 @@ from lightning_rl.run.options import KINDS
         ),
         (
             "--preset paper",
-            "--preset 'paper' is not in upside_down.yaml, block 'UDRL'; it has: skip4, weighted, "
+            "--preset 'paper' is not in upside_down.yaml, block 'UDRL'; it has: skip4, "
+            "skip4-weighted, weighted, "
             "original",
         ),
         (
