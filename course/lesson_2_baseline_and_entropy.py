@@ -9,6 +9,8 @@
 # Time: 15 minutes of yours; the training takes a minute.
 
 # %%
+import tempfile
+
 import matplotlib.pyplot as plt
 import torch
 from checks import check
@@ -87,7 +89,7 @@ check(entropy)
 
 
 # %%
-def entropy_loss(entropy, num_actions, beta):
+def entropy_loss(entropies, num_actions, beta):
     """The loss [], from entropies [B]."""
     raise NotImplementedError("write entropy_loss")
 
@@ -128,6 +130,7 @@ class Lesson2(PolicyGradient):
 
 # %%
 settings = {
+    "logdir": tempfile.mkdtemp(),  # so that this cell can be run again
     "max_episodes": 600,
     "num_episodes_per_iter": 8,
     "learning_rate": 0.01,

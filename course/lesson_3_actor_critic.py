@@ -8,6 +8,8 @@
 # Time: 15 minutes of yours; the training takes a minute or two.
 
 # %%
+import tempfile
+
 import matplotlib.pyplot as plt
 import torch
 from checks import check
@@ -121,6 +123,7 @@ class Lesson3(PolicyGradient):
 
 # %%
 settings = {
+    "logdir": tempfile.mkdtemp(),  # so that this cell can be run again
     "max_episodes": 600,
     "num_episodes_per_iter": 8,
     "learning_rate": 0.01,
@@ -152,7 +155,7 @@ axes.legend()
 # In the last quarter of the training an episode lasts 422 steps with REINFORCE and 478 with your
 # actor-critic (means of two seeds; 500 is the most). REINFORCE does well here, since its
 # standardised returns have a baseline in them, too: their mean. With only two seeds this
-# difference could be luck; exercise 1 is a way to find out.
+# difference could be luck; how would you find out?
 
 
 # %%

@@ -9,6 +9,8 @@
 # Time: 15 minutes of yours; the training takes a minute.
 
 # %%
+import tempfile
+
 import matplotlib.pyplot as plt
 import torch
 from checks import check
@@ -103,6 +105,7 @@ class Lesson4Target(lrl.Target):
 
 # %%
 settings = {
+    "logdir": tempfile.mkdtemp(),  # so that this cell can be run again
     "command": "lesson_4",
     "target": "lesson_4",
     "segments": "trailing",

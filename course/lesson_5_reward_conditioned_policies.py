@@ -13,6 +13,8 @@
 # Time: 15 minutes of yours; the training takes a minute.
 
 # %%
+import tempfile
+
 import matplotlib.pyplot as plt
 import torch
 from checks import check
@@ -112,6 +114,7 @@ class Lesson5Target(lrl.Target):
 
 # %%
 settings = {
+    "logdir": tempfile.mkdtemp(),  # so that this cell can be run again
     "max_env_steps": 40_000,
     "gamma": 1.0,
     "command_rule": "decrease",

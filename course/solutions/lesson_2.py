@@ -12,6 +12,6 @@ def entropy(logits):
     return -(log_prob.exp() * log_prob).sum(-1)
 
 
-def entropy_loss(entropy, num_actions, beta):
+def entropy_loss(entropies, num_actions, beta):
     highest = torch.tensor(float(num_actions)).log()
-    return -beta * entropy.mean() / highest
+    return -beta * entropies.mean() / highest

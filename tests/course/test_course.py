@@ -73,7 +73,7 @@ LEARNED = {
     2: {"baseline": 150},
     3: {"lesson-3": 250},
     4: {"asked 100": 70},
-    5: {"weights lesson_5": 60},
+    5: {"lesson_5, asked 100": 80},
     6: {"after": 100},
     7: {"shaped reward": 0.4},
     8: {"model": 0.85},
@@ -84,7 +84,11 @@ LEARNED = {
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_its_training_learns(lesson):
-    result = grade.run(lesson)
+    code = f"import grade, json; print(json.dumps(grade.run({lesson})))"
+    where = {"PYTHONPATH": f"{ROOT / 'course'}{os.pathsep}{ROOT}"}
+    words = [sys.executable, "-c", code]  # a process of its own, as it registers methods
+    said = subprocess.run(words, env=os.environ | where, stdout=subprocess.PIPE, check=True)
+    result = grade.json.loads(said.stdout.splitlines()[-1])
     for name, least in LEARNED[lesson].items():
         assert result[name] >= least
 
