@@ -178,6 +178,11 @@ COMMANDS: dict[str, Tool] = {
                 nargs="+",
                 metavar="CLAIM",
             ),
+            argument(
+                "--brief",
+                "one short line of each, with a link to the ledger: for docs/benchmarks.md",
+                action="store_true",
+            ),
         ),
     ),
 }

@@ -65,11 +65,25 @@ class Differences:
     schedule: Words
 
     @property
+    def found(self) -> dict[str, str]:
+        """What differs, by key."""
+        every = dataclasses.asdict(self).items()
+        return {name: words for name, words in every if words != "none"}
+
+    @property
     def text(self) -> str:
         """One line of what differs."""
-        every = dataclasses.asdict(self).items()
-        found = [f"{name}: {words}" for name, words in every if words != "none"]
+        found = [f"{name}: {words}" for name, words in self.found.items()]
         return "; ".join(found) or "nothing that is known"
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for name, words in self.found.items():
+            if words.startswith("as "):
+                raise ValueError(
+                    f"{name}: '{shorten(words)}' sends to another row; say what differs"
+                )
+        return self
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)

@@ -58,6 +58,19 @@ _SHOWN = (
 )
 
 
+_BRIEF = (
+    "task",
+    "unit",
+    "here, 95 % interval",
+    "seeds",
+    "published",
+    "what differs here",
+    "goal of ours",
+)
+_THEIRS = "sb3-"
+_UPDATES = "[which updates](stacked_agents.md#the-same-updates-as-stable-baselines3)"
+
+
 def ledger(manifest: Manifest, root: Path, commit: str) -> str:
     """The page of what is measured in ``root``; seeds of another commit than this one say so."""
     entries = read_entries(manifest, root)
@@ -122,6 +135,9 @@ def show(given: argparse.Namespace) -> None:
     root = Path() if MANIFEST.exists() else ROOT  # a checkout that one is in, or this one
     manifest = load_claims(root / MANIFEST)
     entries = read_entries(manifest, root)
+    if given.brief:
+        brief(list(manifest.chosen(given.ids)), entries)
+        return
     rows: list[Sequence[str]] = [_SHOWN]
     for name, claim in manifest.chosen(given.ids).items():
         entry = entries[name]
@@ -133,7 +149,7 @@ def show(given: argparse.Namespace) -> None:
         if claim.published is not None and claim.published.value is None:
             published = claim.published.text
         row = (
-            re.split("[:,(]", claim.task)[0].strip(),
+            _task(claim),
             published,
             _otherwise(claim),
             here,
@@ -143,6 +159,40 @@ def show(given: argparse.Namespace) -> None:
         )
         rows.append(row)
     say(*markdown(rows).split("\n"))
+
+
+def brief(names: Sequence[str], entries: Mapping[str, Entry]) -> None:
+    """Prints a short line of each claim.
+
+    ``beside-..`` claims have what ``sb3-..`` ones measure instead of what is published.
+    """
+    rows: list[Sequence[str]] = [_BRIEF]
+    for name in names:
+        entry = entries[name]
+        claim = entry.claim
+        published, differs = _published(claim), ""
+        if claim.published is not None:
+            differs = ", ".join(claim.published.here.found) or "nothing that is known"
+        theirs = entries.get(_THEIRS + name.removeprefix("beside-"))
+        if theirs is not None:
+            published, differs = f"Stable-Baselines3: {measured_text(theirs)}", _UPDATES
+        rows.append(
+            (
+                f"[{_task(claim)}](results.md#{name})",
+                claim.unit,
+                measured_text(entry),
+                str(len(entry.values)),
+                published,
+                differs,
+                f"{goal_text(claim.goal)}: {verdict_text(entry, verdict(entry, entries))}",
+            )
+        )
+    say(*markdown(rows).split("\n"))
+
+
+def _task(claim: Claim) -> str:
+    """What is measured, in a few words."""
+    return re.split("[:,(]", claim.task)[0].strip()
 
 
 def _row(entry: Entry, word: str) -> tuple[str, ...]:
@@ -213,7 +263,7 @@ def _earlier(path: str, each: Earlier) -> str:
 def _source(entry: Entry, manifest: Manifest, root: Path, commit: str) -> str:
     """What a claim is, in a few lines."""
     claim = entry.claim
-    lines = [f"* **`{entry.name}`**: {claim.task}."]
+    lines = [f'* <a id="{entry.name}"></a>**`{entry.name}`**: {claim.task}.']
     if claim.published is not None:
         lines.append(f"  Published: {claim.published.text} ({claim.published.source}).")
     for each in claim.earlier_seeds:

@@ -538,6 +538,7 @@ def test_claims_are_on_fresh_seeds():
             for name in ("budget", "evaluation", "schedule")
         ),
         (", schedule: none", "", "claim 'first', key 'published.here.schedule': it is missing"),
+        ("seeds: two", "seeds: as second", "seeds: 'as second' sends to another row; say what"),
         ("method: m, ", "", "claim 'first', key 'published.here.method': it is missing"),
         (
             "seeds: two",
