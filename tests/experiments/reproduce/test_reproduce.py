@@ -373,6 +373,10 @@ def test_claims_prints_what_is_published_and_measured_and_figures_draws_the_pict
         f"| a tiny run | -12 | method: a smaller cliff | not run yet | {goal} | not run yet | "
         "`table` |"
     )
+    use(["claims", "--brief", "table"])
+    *_, row = capsys.readouterr().out.splitlines()
+    assert row.startswith("| [a tiny run](results.md#table) |")
+    assert row.endswith(f"| 0 | -12 | method | {goal}: not run yet |")
     assert value_of_claim("table", "published") == -12
     with pytest.raises(UserError, match="it may not be measured yet"):
         value_of_claim("table", "mean")
