@@ -36,16 +36,20 @@ def registered(env: str) -> EnvSpec:
         raise unknown_gamename(env, gymnasium.registry) from error
 
 
-_OF_IMAGES = {
-    "square": "lightning_rl.envs.square:Square",
-    "takecover": "lightning_rl.envs.takecover:TakeCover",
+_DEEP_SEA = "lightning_rl.envs.deep_sea:DeepSeaTreasure"
+_CLASSES: dict[str, tuple[str, dict[str, str]]] = {
+    "square": ("lightning_rl.envs.square:Square", {}),
+    "takecover": ("lightning_rl.envs.takecover:TakeCover", {}),
+    "deep-sea-treasure": (_DEEP_SEA, {}),
+    "deep-sea-treasure-concave": (_DEEP_SEA, {"front": "concave"}),
 }
+"""Environments that are no ``FuncEnv``: the class, and its arguments."""
 
 for _name, _game in GAMES.items():
     if _name in BUILT_IN and str(_game.env).startswith(OWN_IDS):
         _made_by, _kwargs = "lightning_rl.envs.adapters:make_func_env", {"gamename": _name}
-        if _name in _OF_IMAGES:
-            _made_by, _kwargs = _OF_IMAGES[_name], {}
+        if _name in _CLASSES:
+            _made_by, _kwargs = _CLASSES[_name]
         gymnasium.register(
             str(_game.env),
             _made_by,

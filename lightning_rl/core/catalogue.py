@@ -28,6 +28,7 @@ CONFIGS = Path(__file__).resolve().parent.parent / "configs"
 
 FAMILIES = (
     "upside_down",
+    "pareto",
     "policy_gradient",
     "agents",
     "proxy_search",

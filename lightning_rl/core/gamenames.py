@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,6 +56,13 @@ class Game:
     sparse: bool = False
     kwargs: tuple[tuple[str, Any], ...] = ()
     images: Images | None = None
+    objectives: tuple[str, ...] = ()
+
+
+def _deep_sea(name: str, max_return: float) -> Game:
+    """A task of two objectives; max_return: the highest sum of both."""
+    env = f"{OWN_IDS}{name}-v0"
+    return Game(env, 100, max_return, -100.0, objectives=("treasure", "time"))
 
 
 def _grid(
@@ -147,6 +154,8 @@ GAMES: dict[str, Game] = {
     "square": Game(
         f"{OWN_IDS}Square-v0", 10, 1.0, 0.0, 0.95, images=Images(frame_stack=1)
     ),  # a toy of images
+    "deep-sea-treasure": _deep_sea("DeepSeaTreasure", 7.1),
+    "deep-sea-treasure-concave": _deep_sea("DeepSeaTreasureConcave", 105.0),
     "pong": _atari("Pong", 21.0, -21.0),
     "freeway": _atari("Freeway", 34.0, 0.0),
     **{name: game() for name, game in SIZED.items()},
@@ -177,6 +186,7 @@ def register_env(
     sparse: bool = False,
     kwargs: Mapping[str, Any] | None = None,
     images: Images | None = None,
+    objectives: Sequence[str] = (),
 ) -> None:
     """Gives an environment a gamename, for this process and those that it starts by forking.
 
@@ -204,6 +214,8 @@ def register_env(
         kwargs: Arguments of the environment.
         images: How its images are seen, unless a config says otherwise; None: the newest four as
             they come.
+        objectives: Names of what a step pays for, where it pays several rewards, in ``reward`` or
+            in ``info["reward_vector"]``: the numbers that an agent can be asked for.
 
     Raises:
         UserError: The name is taken by this package, has the form of a Gymnasium id, or cannot name
@@ -235,6 +247,10 @@ def register_env(
             f"{where}: kwargs {shown(kwargs)} are no arguments by name; give a dict of them"
         )
     allow(env)
+    if isinstance(objectives, str) or not all(isinstance(name, str) for name in objectives):
+        raise UserError(
+            f"{where}: objectives {shown(objectives)} are no names; give, e.g., ('score', 'fuel')"
+        )
     given = tuple((kwargs or {}).items())
     GAMES[gamename] = Game(
         env,
@@ -246,6 +262,7 @@ def register_env(
         sparse,
         given,
         images,
+        tuple(objectives),
     )
 
 

@@ -53,6 +53,7 @@ class Episode:
     seen at once; action is ``[T]`` int64, or ``[T, A]`` float32 in units where the action box is
     [-1, 1]; reward ``[T]`` is raw; command ``[T, C]`` is the command that each action was chosen
     under.
+    rewards ``[T, K]``: of each objective, of a task that has several; reward is their sum.
     env_steps: environment steps that it took, more than ``T`` where actions are repeated. What is
     left out is not known, as of episodes that others have played.
     """
@@ -67,6 +68,7 @@ class Episode:
     policy_version: int = 0
     env_steps: int = 0
     stack: int = 1
+    rewards: FloatArray | None = None
 
     def seen(self) -> Array:
         """The observations ``[T+1, O]`` as the policy saw them: the newest frames, oldest first."""

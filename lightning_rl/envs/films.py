@@ -22,6 +22,7 @@ from lightning_rl.core.types import Array, FloatArray
 from lightning_rl.envs.gym import rollout_env
 from lightning_rl.envs.spaces import Env, ResetOutcome, StepOutcome, Wrapper
 from lightning_rl.envs.spec import EnvSpec
+from lightning_rl.envs.vector_reward import VECTOR
 
 _NARROWEST = 400  # pixels: a line of text has room
 _PAPER, _INK = (24, 28, 38), (238, 241, 247)
@@ -34,13 +35,14 @@ class Story:
     names, command: the first command, empty for a policy that takes none; rule: the command after a
     step, None: it stays.
     asked: what to show instead of the command, e.g. the return that a calibrated policy was asked
-    for.
+    for. of_vectors: the rule takes the rewards of each objective.
     """
 
     names: Sequence[str] = ()
     command: Sequence[float] = ()
     rule: Callable[[FloatArray, FloatArray], FloatArray] | None = None
     asked: str | None = None
+    of_vectors: bool = False
 
 
 class Filmed(Wrapper):
@@ -68,7 +70,10 @@ class Filmed(Wrapper):
         reward = float(outcome[1])
         self._steps, self._return = self._steps + 1, self._return + reward
         if self.story.rule is not None and self.story.names:
-            self._command = self.story.rule(self._command, np.array([reward], dtype=np.float32))
+            paid: Any = [reward]
+            if self.story.of_vectors:
+                paid = [outcome[4].get(VECTOR, paid)]
+            self._command = self.story.rule(self._command, np.array(paid, dtype=np.float32))
         self._draw()
         return outcome
 

@@ -26,6 +26,7 @@ from lightning_rl.envs.spaces import (
     acting_space,
 )
 from lightning_rl.envs.spec import EnvSpec, env_spec, plain_env, takes_render_mode
+from lightning_rl.envs.vector_reward import VectorReward
 
 
 class SparseReturn(Wrapper, RecordConstructorArgs):
@@ -115,6 +116,8 @@ def _task(spec: EnvSpec, render: bool, around: Callable[[Env], Env] | None = Non
     env = plain_env(spec, render_mode="rgb_array") if render else plain_env(spec)
     if around is not None:
         env = around(env)
+    if spec.objectives:
+        env = VectorReward(env, len(spec.objectives))
     if spec.images is not None:
         env = only_image(env)
     if spec.action_space is not None and env.action_space != spec.action_space:

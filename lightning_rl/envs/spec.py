@@ -42,6 +42,17 @@ from lightning_rl.gym import registered  # which registers our own ids, too
 DEFAULT_HORIZON = 1000
 """Time limit where none is known; that of Gymnasium's robots."""
 
+_TREASURE = ("treasure", "time")
+_OBJECTIVES = {
+    "deep-sea-treasure-v0": _TREASURE,
+    "deep-sea-treasure-concave-v0": _TREASURE,
+    "minecart-v0": ("ore_1", "ore_2", "fuel"),
+    "minecart-deterministic-v0": ("ore_1", "ore_2", "fuel"),
+    "mo-lunar-lander-v3": ("landing", "shaping", "main_fuel", "side_fuel"),
+    "mo-mountaincar-v0": ("time", "reverse", "forward"),
+}
+"""What MO-Gymnasium's documentation calls the rewards of an id."""
+
 
 class OwnHorizon:
     """An environment that keeps its own time limit of ``horizon`` steps."""
@@ -70,6 +81,7 @@ class EnvSpec:
     read from one.
     images: how its observations are seen where they are images, of which frames says the sizes;
     both None where they are vectors. skips_frames: it takes the argument ``frame_skip``.
+    objectives: names of what a step pays for, where it pays several rewards.
     """
 
     gamename: str
@@ -92,6 +104,7 @@ class EnvSpec:
     images: Images | None = None
     frames: Frames | None = None
     skips_frames: bool = False
+    objectives: tuple[str, ...] = ()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Whoever sends a pickle may run code anyway: its module may be imported."""
@@ -284,6 +297,7 @@ def _read(gamename: str, game: Game, entry: GymSpec) -> EnvSpec:
         skips_frames = "frame_skip" in inspect.signature(type(env.unwrapped).__init__).parameters
         action_size = gymnasium.spaces.flatdim(env.action_space)
         continuous = isinstance(env.action_space, gymnasium.spaces.Box)
+        objectives = _objectives(gamename, env, game.objectives)
     finally:
         try:
             env.close()
@@ -314,8 +328,33 @@ def _read(gamename: str, game: Game, entry: GymSpec) -> EnvSpec:
         observation_space=env.observation_space,
         action_space=env.action_space,
         skips_frames=skips_frames,
+        objectives=objectives,
     )
     return spec.seen_as(game.images or Images()) if has_images else spec
+
+
+def _objectives(gamename: str, env: Env, given: tuple[str, ...]) -> tuple[str, ...]:
+    """The names of an environment's objectives, none where each step pays a number.
+
+    given: those that it was registered with. UserError where they are not as many as it pays.
+    """
+    if not env.has_wrapper_attr("reward_space"):
+        return given
+    shape = np.shape(env.get_wrapper_attr("reward_space").low)
+    if len(shape) != 1 or not shape[0]:
+        raise UserError(
+            f"gamename '{gamename}': its reward_space has the shape {shape}; give a box of shape "
+            "(n,)"
+        )
+    names = given or _OBJECTIVES.get(gamename.rpartition(":")[2], ())
+    if not names:
+        names = tuple(f"objective_{number}" for number in range(1, shape[0] + 1))
+    if len(names) != shape[0]:
+        raise UserError(
+            f"gamename '{gamename}': objectives {', '.join(names)} are {len(names)}, its "
+            f"reward_space has {shape[0]}; name each"
+        )
+    return names
 
 
 def _require_spaces(gamename: str, env: Env) -> None:

@@ -23,7 +23,7 @@ from lightning_rl.envs.minari_data import (
 )
 from lightning_rl.lab.evaluate import parse_command
 from lightning_rl.methods.base import Method
-from lightning_rl.rollouts.player import Player
+from lightning_rl.run.callbacks import player_of
 from lightning_rl.run.loading import Asked, asked_names, full_command, load_method
 from lightning_rl.run.state import checkpoint_at
 
@@ -91,7 +91,7 @@ def record(
         drawn = derive_seed(seed, "recording", number)
         requests.append(Request(name, drawn, mode, asked.command, guidance=asked.guidance))
     policy = method.policy.cpu().eval()
-    player = Player(method.spec, policy, next_command=method.command_rule())
+    player = player_of(method, policy)
     pairs = [recorded_env(method.spec) for _ in range(min(count, _AT_ONCE))]
     recorded = []
     with kept_generators(), counting(count, "episodes") as advance:

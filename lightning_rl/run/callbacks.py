@@ -37,6 +37,7 @@ from lightning_rl.core.types import ActionMode, Episode, Request
 from lightning_rl.envs.films import Story, filming_env
 from lightning_rl.envs.spaces import Env
 from lightning_rl.methods.base import Method
+from lightning_rl.nets.policies import Actor
 from lightning_rl.rollouts.data_module import evaluation_requests
 from lightning_rl.rollouts.player import Player
 from lightning_rl.run.checkpoints import read_checkpoint
@@ -299,7 +300,8 @@ def record_episode(
 
 def story_of(method: Method, request: Request, asked: str | None = None) -> Story:
     """The caption of the frames of a request."""
-    return Story(method.command_names, request.command or (), method.command_rule(), asked)
+    names, of_vectors = method.command_names, hasattr(method, "objectives")
+    return Story(names, request.command or (), method.command_rule(), asked, of_vectors)
 
 
 def play_filmed(method: Method, request: Request, env: Env) -> Episode:
@@ -308,10 +310,18 @@ def play_filmed(method: Method, request: Request, env: Env) -> Episode:
     """
     policy = copy.deepcopy(method.policy).cpu().eval()
     with kept_generators():
-        (episode,) = Player(method.spec, policy, next_command=method.command_rule()).play(
-            [request], [env]
-        )
+        (episode,) = player_of(method, policy).play([request], [env])
     return episode
+
+
+def player_of(method: Method, policy: Actor) -> Player:
+    """Plays a policy of the method's in this process."""
+    rule = method.command_rule()
+    if rule is not None and hasattr(method, "objectives"):
+        from lightning_rl.rollouts.vector_player import VectorPlayer
+
+        return VectorPlayer(method.spec, policy, 0, rule)
+    return Player(method.spec, policy, next_command=rule)
 
 
 def checkpoint_is_due(trainer: Trainer, interval: int) -> bool:

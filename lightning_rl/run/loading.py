@@ -181,6 +181,9 @@ def full_command(method: Method, given: Mapping[str, float]) -> Asked:
         if RAW + name in numbers:
             raise UserError(f"command: {name} and {RAW}{name} are the same here; leave one out")
         values[name.removeprefix(RAW)] = value
+    complete = getattr(method, "completed", None)
+    if complete is not None and numbers:  # of several objectives
+        values = complete({name.removeprefix(RAW): value for name, value in numbers.items()})
     if numbers and getattr(method.cfg, OFFLINE, False):
         _warn_beyond_data(method, values)
     return Asked(tuple(values.values()) or None)
@@ -310,14 +313,15 @@ class LoadedAgent:
         self._rewards: Any = None
         self._step, self._episodes = 0, self._episodes + 1
 
-    def act(self, obs: Any, reward: SupportsFloat | None = None) -> int | Array:
+    def act(self, obs: Any, reward: SupportsFloat | Array | None = None) -> int | Array:
         """The next action.
 
         Args:
             obs: observation, flattened ``[O]`` as ``make_env`` gives it, or as the environment
                 itself does, e.g. a Dict.
             reward: of the step before. UDRL subtracts it from the command's return; without it, the
-                command stays as it is.
+                command stays as it is. Of a task of several objectives their vector, which is also
+                ``info["reward_vector"]`` of ``make_env``.
 
         Returns:
             An action of the environment's own space: a number, or ``[A]`` within its box.
@@ -326,18 +330,14 @@ class LoadedAgent:
             UserError: no observation of the agent's environment, or no reward.
         """
         row = torch.from_numpy(self._checked(obs)).reshape(1, -1)
-        gained = None if reward is None else reward_number(reward)
-        if reward is not None and gained is None:
-            raise UserError(
-                f"reward {shown(reward)}: it must be {REWARDS}; see what the environment gives"
-            )
+        gained = None if reward is None else self._gained(reward)
         if (
             gained is not None
             and self._step
             and self._rule is not None
             and self._command is not None
         ):
-            self._command = self._rule(self._command, np.array([gained], dtype=np.float32))
+            self._command = self._rule(self._command, gained)
         noise = torch.from_numpy(self._noise.at(self._step, np.zeros(1, dtype=np.int64)))
         self._step += 1
         with torch.inference_mode():
@@ -437,11 +437,39 @@ class LoadedAgent:
                 "what predict gave for the same environments"
             )
         if reward is not None:
-            command = self._rule(command, _of_rows("reward", reward, len(asked)))
+            command = self._rule(command, self._paid(reward, len(asked)))
         if start is None:
             return command
         begins = _of_rows("episode_start", start, len(asked)).astype(bool)
         return np.where(begins[:, np.newaxis], asked, command)
+
+    def _gained(self, reward: Any) -> FloatArray:
+        """The reward of a step as the rule takes it."""
+        if hasattr(self.method, "objectives"):
+            return self._paid(reward, 1)
+        number = reward_number(reward)
+        if number is None:
+            raise UserError(
+                f"reward {shown(reward)}: it must be {REWARDS}; see what the environment gives"
+            )
+        return np.array([number], dtype=np.float32)
+
+    def _paid(self, reward: Any, count: int) -> FloatArray:
+        """The rewards of ``count`` episodes, ``[B]``, or ``[B, K]`` of objectives."""
+        objectives = getattr(self.method, "objectives", None)
+        if objectives is None:
+            return _of_rows("reward", reward, count)
+        shape = (count, len(objectives))
+        try:
+            found = np.asarray(reward, dtype=np.float32).reshape(shape)
+            if np.isfinite(found).all():
+                return found
+        except (TypeError, ValueError):
+            pass
+        raise UserError(
+            f"reward {shown(reward)}: give a finite number for each of {', '.join(objectives)}, as "
+            "info['reward_vector'] has them"
+        )
 
     def _rows(self, obs: Any) -> tuple[Array, bool]:
         """Observations ``[B, O]``, and whether they were given as a batch."""

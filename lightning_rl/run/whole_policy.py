@@ -94,7 +94,9 @@ class WholePolicy(nn.Module):
             inputs["command"] = torch.tensor([usual] * _BATCH)
         if self.rule is not None:
             inputs["state"] = torch.zeros(_BATCH, len(method.command_names))
-            inputs["reward"] = torch.zeros(_BATCH)
+            objectives = getattr(method, "objectives", None)
+            shape = (_BATCH,) if objectives is None else (_BATCH, len(objectives))
+            inputs["reward"] = torch.zeros(shape)
             inputs["episode_start"] = torch.ones(_BATCH, dtype=torch.bool)
         if self.actor.noise_size:
             inputs["noise"] = torch.zeros(_BATCH, self.actor.noise_size)
@@ -116,7 +118,7 @@ class WholePolicy(nn.Module):
                 ``[B, K, H, W]``.
             command: what is asked of each episode ``[B, C]``, the same at all of its steps.
             state: the ``next_state`` of the step before ``[B, S]``.
-            reward: of the step before ``[B]``.
+            reward: of the step before ``[B]``, of several objectives ``[B, K]``.
             episode_start: where an episode begins ``[B]`` bool; state and reward do not count
                 there.
             noise: ``[B, A]``, which makes ``action`` a sample.
@@ -163,8 +165,11 @@ class WholePolicy(nn.Module):
 
 def _rule_of_tensors(method: Method) -> Callable[[Any, Any], Tensor]:
     """How commands go on after a step, of tensors; UserError for a rule of the user's own."""
+    from lightning_rl.methods.pareto.command import what_is_left
     from lightning_rl.methods.upside_down.commands import Return, ReturnHorizon
 
+    if method.command_rule() is what_is_left:
+        return _of_vectors
     command: Any = method.command
     after = getattr(type(command), "after", None)
     if after not in (Return.after, ReturnHorizon.after):
@@ -180,6 +185,11 @@ def _rule_of_tensors(method: Method) -> Callable[[Any, Any], Tensor]:
         return torch.cat([first, (state[:, 1:] - 1).clamp(min=1)], dim=-1)
 
     return left
+
+
+def _of_vectors(state: Tensor, rewards: Tensor) -> Tensor:
+    """``what_is_left`` of tensors."""
+    return torch.cat([state[:, :-1] - rewards, (state[:, -1:] - 1).clamp(min=1)], dim=-1)
 
 
 def _of_layers(actor: Actor) -> Actor:
