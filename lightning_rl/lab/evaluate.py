@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -71,7 +71,7 @@ def evaluate(
     Returns:
         implementation, gamename, env_steps, episodes, command; ``sampled`` and ``greedy``, each
         with the statistics ``return`` and ``length`` (mean, sd, median, iqm, min, max) and the
-        single ``returns`` and ``lengths``.
+        single ``returns`` and ``lengths``; of PCN also ``objectives``, the statistics of each.
 
     Raises:
         UserError: no checkpoint of this version, a command that its policy does not know, or
@@ -98,8 +98,8 @@ def evaluate(
         **_about(method),
         "episodes": episodes,
         "command": asked.by_name(method.command_names),
-        "sampled": _statistics(sampled),
-        "greedy": _statistics(greedy),
+        "sampled": _statistics(method, sampled),
+        "greedy": _statistics(method, greedy),
     }
 
 
@@ -134,15 +134,21 @@ def _about(method: Method) -> dict[str, Any]:
     return about
 
 
-def _statistics(episodes: Sequence[Episode]) -> dict[str, Any]:
+def _statistics(method: Method, episodes: Sequence[Episode]) -> dict[str, Any]:
     returns = [episode.ret for episode in episodes]
     lengths = [episode.env_steps for episode in episodes]
-    return {
+    statistics: dict[str, Any] = {
         "return": summarise(returns),
         "length": summarise(lengths),
         "returns": returns,
         "lengths": lengths,
     }
+    names = getattr(method, "objectives", ())
+    if names:
+        obtained = np.stack([np.asarray(episode.rewards).sum(0) for episode in episodes])
+        means = zip(names, obtained.T.tolist(), strict=True)
+        statistics["objectives"] = {name: summarise(values) for name, values in means}
+    return statistics
 
 
 def parse_command(text: str | None, names: Sequence[str]) -> dict[str, float]:
@@ -307,6 +313,8 @@ def sweep(
     picture = Path(f"{out.path}.png")
     out.check(picture, owned_picture)  # before the work
     out.check(kept, _owned_report)
+    if hasattr(method, "objectives"):
+        return _sweep_front(method, path, episodes, num_workers, out, values)
     calibration = method.calibrated()
     limits = method.command_limits() if calibration is None else calibration.limits
     if limits is None:
@@ -344,6 +352,35 @@ def sweep(
 
     draw_sweep(out, report)
     out.write(_report_file(kept, report))
+    return report
+
+
+def _sweep_front(
+    method: Method,
+    path: Path,
+    episodes: int,
+    num_workers: int,
+    out: Out,
+    values: Sequence[float] | None,
+) -> dict[str, Any]:
+    """The sweep of a policy of several objectives: at each command of its front."""
+    from lightning_rl.lab.figures.front import draw_front
+    from lightning_rl.lab.front import play_front
+
+    if values:
+        raise UserError(
+            "command sweep: of several objectives it goes over the front; give sweep without "
+            "values, or one command by name"
+        )
+    report = {
+        "checkpoint": str(path),
+        **_about(method),
+        "episodes": episodes,
+        **play_front(cast(Any, method), episodes, num_workers),
+        "picture": f"{out.path}.png",
+    }
+    draw_front(out, report)
+    out.write(_report_file(Path(f"{out.path}.json"), report))
     return report
 
 
@@ -408,6 +445,8 @@ def print_report(report: Mapping[str, Any]) -> None:
         stats = report[mode]
         length = "{mean:.0f} ({min:.0f}-{max:.0f})".format(**stats["length"])
         rows.append([mode, *(three_digits(stats["return"][key]) for key in columns), length])
+        for name, of_it in stats.get("objectives", {}).items():
+            rows.append([f"  {name}", *(three_digits(of_it[key]) for key in columns), ""])
     player = f", a {report['agent']} agent that learned on its proxy" if "agent" in report else ""
     title = f"{report['implementation']} on {report['gamename']}{player}"
     no_film = lacking("a film", "moviepy") or "this environment cannot render"
@@ -422,6 +461,10 @@ def in_words(command: Mapping[str, float]) -> str:
 
 def print_sweep(report: Mapping[str, Any]) -> None:
     """The table that ``--eval_command sweep`` shows."""
+    if "objectives" in report:
+        from lightning_rl.lab.front import print_front
+
+        return print_front(report)
     of_returns = report["command_name"] == "return"
     columns = ["mean obtained", "sd"]
     if of_returns:
