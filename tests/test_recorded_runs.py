@@ -33,6 +33,7 @@ GAMES = {
     "UDRL": ("cartpole", "pendulum"),
     "RCP-R": ("cartpole",),
     "RCP-A": ("lunarlander", "pendulum"),
+    "PCN": ("deep-sea-treasure",),
     "REINFORCE": ("beresheet",),
     "REINFORCE-baseline": ("cartpole",),
     "REINFORCE-entropy": ("pendulum",),

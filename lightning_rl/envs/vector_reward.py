@@ -40,7 +40,8 @@ class VectorReward(Wrapper, RecordConstructorArgs):
 
     def step(self, action: Any) -> StepOutcome:
         obs, reward, terminated, truncated, info = self.env.step(action)
-        vector = np.asarray(info.get(VECTOR, reward))
+        paid: Any = reward
+        vector = np.asarray(info.get(VECTOR, paid))
         right = vector.shape == (self.count,) and vector.dtype.kind in "biuf"
         if not right or not (abs(vector) <= _LARGEST).all():
             raise ValueError(
@@ -48,7 +49,7 @@ class VectorReward(Wrapper, RecordConstructorArgs):
                 f"numbers of at most {_LARGEST:g}"
             )
         self.rewards.append(vector.astype(np.float32))
-        total = float(vector.sum()) if np.ndim(reward) else reward
+        total = float(vector.sum()) if np.ndim(paid) else reward
         return obs, total, terminated, truncated, {**info, VECTOR: self.rewards[-1]}
 
 

@@ -21,7 +21,7 @@ def non_dominated(points: Points) -> Mask:
     """
     as_good = (points[:, None] >= points).all(-1)
     better = (points[:, None] > points).any(-1)
-    return ~(as_good & better).any(0)
+    return ~np.logical_or.reduce(as_good & better, axis=0)
 
 
 def in_ranges(points: Points) -> Points:

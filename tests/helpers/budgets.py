@@ -62,6 +62,12 @@ TINY: dict[str, dict[str, Any]] = {
     "UDRL": _UDRL,
     "RCP-R": _RCP,
     "RCP-A": {**_RCP, **SMALL_CRITIC},
+    "PCN": {
+        "learning_starts": 4,
+        "num_episodes_per_iter": 4,
+        "num_updates_per_iter": 3,
+        "replay_size": 10,
+    },
     **dict.fromkeys(("QL", "SARSA"), _AGENT),
     "DDQN": {**_AGENT, "replay_size": 200},
     "DuelingDDQN": {**_AGENT, "replay_size": 200, "feature_size": 8},

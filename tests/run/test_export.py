@@ -33,6 +33,7 @@ PLACES = {
     "QL": "emptyroom22",
     "SARSA": "emptyroom22",
     "TD3": "pendulum",
+    "PCN": "deep-sea-treasure",
     **dict.fromkeys(
         ("ER", "perfect-model", "simple-model", "categorical-latent", "gaussian-latent"),
         "panflute-5",
@@ -115,7 +116,8 @@ def disagreement(method):
             command[row, 0], guidance[row, 0] = method.calibration.command(float(asked[row]))
     if whole.rule is not None:
         going = usual * rng.uniform(0.5, 1.5, (COUNT, len(usual))).astype(np.float32)
-        reward = rng.normal(size=COUNT).astype(np.float32)
+        shape = (COUNT, *whole.inputs["reward"].shape[1:])
+        reward = rng.normal(size=shape).astype(np.float32)
         begins = rng.random(COUNT) < 0.5
         inputs |= {"state": going, "reward": reward, "episode_start": begins}
         command = np.where(begins[:, None], command, method.command_rule()(going, reward))
