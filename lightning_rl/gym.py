@@ -15,7 +15,14 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
 from lightning_rl.core.extras import require
-from lightning_rl.core.gamenames import ATARI_IDS, BUILT_IN, GAMES, OWN_IDS, unknown_gamename
+from lightning_rl.core.gamenames import (
+    ATARI_IDS,
+    BUILT_IN,
+    GAMES,
+    OWN_CLASSES,
+    OWN_IDS,
+    unknown_gamename,
+)
 
 SHIPPED = Path(__file__).resolve().parent / "proxies"
 """The files of the proxies."""
@@ -36,20 +43,11 @@ def registered(env: str) -> EnvSpec:
         raise unknown_gamename(env, gymnasium.registry) from error
 
 
-_DEEP_SEA = "lightning_rl.envs.deep_sea:DeepSeaTreasure"
-_CLASSES: dict[str, tuple[str, dict[str, str]]] = {
-    "square": ("lightning_rl.envs.square:Square", {}),
-    "takecover": ("lightning_rl.envs.takecover:TakeCover", {}),
-    "deep-sea-treasure": (_DEEP_SEA, {}),
-    "deep-sea-treasure-concave": (_DEEP_SEA, {"front": "concave"}),
-}
-"""Environments that are no ``FuncEnv``: the class, and its arguments."""
-
 for _name, _game in GAMES.items():
     if _name in BUILT_IN and str(_game.env).startswith(OWN_IDS):
         _made_by, _kwargs = "lightning_rl.envs.adapters:make_func_env", {"gamename": _name}
-        if _name in _CLASSES:
-            _made_by, _kwargs = _CLASSES[_name]
+        if _name in OWN_CLASSES:
+            _made_by, _kwargs = OWN_CLASSES[_name], {}
         gymnasium.register(
             str(_game.env),
             _made_by,

@@ -169,6 +169,14 @@ GAMES: dict[str, Game] = {
 }
 """The environments by gamename; ``register_env`` adds to them."""
 
+OWN_CLASSES = {
+    "square": "lightning_rl.envs.square:Square",
+    "takecover": "lightning_rl.envs.takecover:TakeCover",
+    "deep-sea-treasure": "lightning_rl.envs.deep_sea:DeepSeaTreasure",
+    "deep-sea-treasure-concave": "lightning_rl.envs.deep_sea:DeepSeaTreasureConcave",
+}
+"""The classes of those environments of this package that are no ``FuncEnv``."""
+
 BUILT_IN = frozenset(GAMES)
 """Gamenames that are not a user's."""
 _VERSION = re.compile(r"-v(\d+)$")  # of Gymnasium's ids

@@ -83,6 +83,13 @@ class DeepSeaTreasure(Env):
         return np.array([self._row, self._column], np.float32) / (_SIDE - 1)
 
 
+class DeepSeaTreasureConcave(DeepSeaTreasure):
+    """The same with the treasures of Vamplew et al. 2011."""
+
+    def __init__(self, render_mode: str | None = None):
+        super().__init__("concave", render_mode)
+
+
 def _floor(column: int) -> int:
     """The lowest row of a column that can be reached: where its treasure is, if it has one."""
     return _DEPTHS[column] if column < len(_DEPTHS) else _SIDE - 1

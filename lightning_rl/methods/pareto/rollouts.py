@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,7 +43,7 @@ class ParetoEpoch:
 class ParetoRollouts(CollectedRollouts):
     """Plays commands of the target, keeps episodes, and draws the steps that the updates see.
 
-    Epoch 0 plays uniformly random actions.
+    Epoch 0 plays uniformly random actions, whose noise is held as later.
     """
 
     def __init__(self, method: PCN, num_workers: int):
@@ -53,7 +53,8 @@ class ParetoRollouts(CollectedRollouts):
 
     def requests(self, epoch: int) -> list[Request]:
         if epoch == 0:
-            return warm_up_requests(self.run_seed, self.cfg.learning_starts)
+            requests = warm_up_requests(self.run_seed, self.cfg.learning_starts)
+            return [replace(request, noise_hold=self.noise_hold()) for request in requests]
         rng = generator(self.run_seed, "command", epoch)
         commands = self.pcn.target.draw(rng, self.cfg.num_episodes_per_iter)
         return training_requests(self.run_seed, epoch, commands, self.noise_hold())
