@@ -6,7 +6,7 @@ MUTATIONS = [
     *area(
         "run/loading.py", "library/test_predict.py",
         ("np.where(begins[:, np.newaxis], asked, command)", "command"),
-        ("command = self._rule(command, _of_rows(", "(command, _of_rows("),
+        ("command = self._rule(command, self._paid(", "(command, self._paid("),
         ("reward = self._rewards\n", "pass\n"),
         ("if not truth(\"deterministic\", deterministic):", "if True:"),
         ("return (actions if is_batch else actions[0]), state", "return actions, state"),
