@@ -98,6 +98,22 @@ class ImageConfig(MethodConfig):
         return spec
 
 
+@dataclass(frozen=True, config=STRICT, kw_only=True)
+class ObsConfig(ImageConfig):
+    """Keys of methods that can also normalise the observations that are no images."""
+
+    normalise_obs: bool
+
+    def seen(self, spec: EnvSpec) -> EnvSpec:
+        if self.normalise_obs and (spec.frames is not None or spec.one_hot):
+            kind = "one-hot" if spec.one_hot else "images"
+            raise UserError(
+                f"normalise_obs: the observations of gamename '{spec.gamename}' are {kind}, of a "
+                "scale that is known; leave it out"
+            )
+        return super().seen(spec)
+
+
 def ramp(share: float, start: float, end: float) -> float:
     """What keys in shares of the budget are read by: 0 up to ``start``, then linearly to 1 at
     ``end`` > ``start``, then 1.

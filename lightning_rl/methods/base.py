@@ -40,6 +40,7 @@ from lightning_rl.methods.own_networks import (
 from lightning_rl.methods.registry import own_implementation
 from lightning_rl.methods.restoring import restore_for_trainer
 from lightning_rl.nets.command import Calibration
+from lightning_rl.nets.normalised import Normalised, ObsNormaliser
 from lightning_rl.nets.policies import Actor
 from lightning_rl.rollouts.data_module import Rollouts, with_greedy
 from lightning_rl.rollouts.player import Collector, CommandRule
@@ -140,6 +141,9 @@ class Method(LightningModule):
             self.Config, self.implementation, gamename, preset, config or {}, settings, where
         )
         self.spec = self.cfg.seen(self.spec)
+        self.normaliser: ObsNormaliser | None = None
+        if getattr(self.cfg, "normalise_obs", False):
+            self.normaliser = ObsNormaliser(self.spec.obs_size)
         self.own_networks = {} if networks is None else checked_networks(networks, self)
         if self.own_networks:
             refuse_sizes(self, where, settings)
@@ -253,17 +257,20 @@ class Method(LightningModule):
         takes: Sequence[int] | None = None,
         gives: Sequence[int] = (),
     ) -> nn.Module:
-        """The user's network of that name, or the one that the config asks for.
+        """The user's network of that name, or the one that the config asks for; with
+        ``normalise_obs`` behind a normaliser, the same for all.
 
         takes, gives: the user's must give ``[B, *gives]`` for one ``[B, size]`` of each size in
         ``takes``, or UserError.
         """
-        own = self.own_networks.get(name)
-        if own is None:
-            return build()
-        if takes is not None:
-            check_shapes(name, own, takes, gives)
-        return own
+        net = self.own_networks.get(name)
+        if net is None:
+            net = build()
+        elif takes is not None:
+            check_shapes(name, net, takes, gives)
+        if self.normaliser is None:
+            return net
+        return Normalised(self.normaliser, net)
 
     def encoded(self, build: Callable[[int], nn.Module]) -> nn.Module:
         """``build(size)``, for observations of that size; for images, behind an encoder."""

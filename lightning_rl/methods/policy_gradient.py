@@ -26,7 +26,7 @@ from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor, nn
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.schema import STRICT, Episodes, ImageConfig, Share, Sizes
+from lightning_rl.core.schema import STRICT, Episodes, ObsConfig, Share, Sizes
 from lightning_rl.core.seeding import seeded_torch
 from lightning_rl.core.types import Episode, Request
 from lightning_rl.functional.distributions import distribution_for
@@ -50,7 +50,7 @@ STALE_UPDATES = 3
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
-class PolicyGradientConfig(ImageConfig):
+class PolicyGradientConfig(ObsConfig):
     """Keys of all policy gradients; ``configs/policy_gradient.yaml`` explains them."""
 
     max_episodes: PositiveInt | None
@@ -303,6 +303,8 @@ class PolicyGradient(Method):
         for _ in range(further):  # Adam leaves the policy alone, which has no gradient then
             returns, value = self.returns(batch)
             self.descend(0, value_loss(value, returns, delta=1.0), self.cfg.max_grad_norm)
+        if self.normaliser is not None:  # after the updates, which are of the policy that played
+            self.normaliser.see(torch.cat([batch.obs, batch.final_obs]))
         self.num_updates += 1 + further
         self.env_steps += len(batch.reward)
         self.episodes += len(batch.final_obs)

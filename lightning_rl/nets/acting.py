@@ -12,6 +12,7 @@ from lightning_rl.core.checks import has_numba
 from lightning_rl.core.types import Array, FloatArray
 from lightning_rl.nets.command import CommandPolicy, ScaledCommand
 from lightning_rl.nets.layers import LayeredNet, as_built
+from lightning_rl.nets.normalised import Normalised
 from lightning_rl.nets.policies import Actor, Policy
 
 Act = Callable[[FloatArray, FloatArray | None, FloatArray, FloatArray | None], Array]
@@ -44,7 +45,7 @@ def may_compile(actor: Actor) -> bool:
     if type(actor).act not in (Policy.act, CommandPolicy.act):
         return False
     net = actor.net
-    if isinstance(net, ScaledCommand):
+    while isinstance(net, ScaledCommand | Normalised):
         net = net.net
     return isinstance(net, LayeredNet) and as_built(net) and has_numba()
 

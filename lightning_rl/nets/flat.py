@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from lightning_rl.core.types import FloatArray
 from lightning_rl.nets.fused import TANH, Learner, Shape
 from lightning_rl.nets.layers import LayeredNet, MovingAverage
 from lightning_rl.nets.members import LEAK, MemberMLP
+from lightning_rl.nets.normalised import Normalised
 
 Pair = tuple[Tensor, Tensor]
 """Weight ``[O, I]`` and bias ``[O]`` of a layer, or what an optimizer keeps of them."""
@@ -98,7 +99,10 @@ class FlatTraining:
         params = flat(self._weights)
         following, tau = params, 0.0
         if average is not None and average.average is not average.learned:
-            self._average = weights_of(cast(LayeredNet, average.average))
+            acting: Any = average.average
+            if isinstance(acting, Normalised):
+                acting = acting.net
+            self._average = weights_of(acting)
             following, tau = flat(self._average), average.tau
         group = optimizer.param_groups[0]
         self.learner = Learner(

@@ -14,6 +14,7 @@ from lightning_rl.nets.command import CommandPolicy, ScaledCommand
 from lightning_rl.nets.flat import flat, shape_of, weights_of
 from lightning_rl.nets.fused import F, Net, fill, forward, net_of, tanh
 from lightning_rl.nets.fused_losses import LOG_STD_MAX, LOG_STD_MIN
+from lightning_rl.nets.normalised import Normalised
 from lightning_rl.nets.policies import Policy
 
 
@@ -39,6 +40,9 @@ def acting(policy: Policy) -> Act:
     if isinstance(net, ScaledCommand):
         shift, scale, limit = net.shift.numpy(), net.scale.numpy(), net.limit
         net = net.net
+    normalise = None
+    if isinstance(net, Normalised):
+        normalise, net = net.normaliser.frozen(), net.net
     usual, guidance = np.zeros(2, F), 0.0
     if isinstance(policy, CommandPolicy):
         usual, guidance = policy.usual.numpy(), float(policy.guidance)
@@ -53,6 +57,8 @@ def acting(policy: Policy) -> Act:
         guided: FloatArray | None,
     ) -> Array:
         batch = len(obs)
+        if normalise is not None:
+            obs = normalise(obs)
         if command is None:
             command = np.zeros((batch, 0), F)
         if guided is None:
@@ -66,6 +72,8 @@ def act_once(policy: Policy) -> None:
     """On zeros."""
     net: Any = policy.net
     if isinstance(net, ScaledCommand):
+        net = net.net
+    if isinstance(net, Normalised):
         net = net.net
     shape = shape_of(net)
     obs, command, noise = (

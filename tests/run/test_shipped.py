@@ -238,9 +238,9 @@ def texts_in(content):
     return [content] if isinstance(content, str) else []
 
 
-# ``kernels`` says how and not what, the others are of images
+# ``kernels`` says how and not what, the others are of observations
 LATER = {"kernels", "frame_stack", "frame_skip", "screen_size", "grayscale", "encoder"}
-LATER |= {"double", "loss", "max_grad_norm", "adam_eps"}
+LATER |= {"double", "loss", "max_grad_norm", "adam_eps", "normalise_obs"}
 
 
 def comparable(config):

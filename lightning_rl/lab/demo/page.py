@@ -19,6 +19,7 @@ from lightning_rl.core.lines import say
 from lightning_rl.core.outputs import File, Out, owned_picture
 from lightning_rl.methods.base import Method
 from lightning_rl.nets.command import CommandPolicy, GatedLayersNet, ScaledCommand
+from lightning_rl.nets.normalised import LIMIT, Normalised
 from lightning_rl.run.loading import load_method
 from lightning_rl.run.shipped import shipped_agents
 
@@ -101,6 +102,11 @@ def exported(method: Method, name: str) -> dict[str, Any]:
     policy = method.policy
     calibration = method.calibrated()
     net = policy.net.net if isinstance(policy.net, ScaledCommand) else None
+    seen = None
+    if isinstance(net, Normalised):
+        shift, scale = net.normaliser.shift_and_scale()
+        seen = {"shift": shift.tolist(), "scale": scale.tolist(), "limit": LIMIT}
+        net = net.net
     if (
         type(policy) is not CommandPolicy
         or not isinstance(net, GatedLayersNet)
@@ -130,6 +136,7 @@ def exported(method: Method, name: str) -> dict[str, Any]:
     return {
         "layers": [_linear(layer) for layer in (*net.layers, net.output)],
         "gates": _linear(net.gates),
+        "seen": seen,
         "gateScale": net.gate_scale,
         "scale": float(policy.net.scale),
         "shift": float(policy.net.shift),

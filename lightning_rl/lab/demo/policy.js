@@ -29,6 +29,9 @@ class Linear {
   }
 }
 
+// Observations in standard deviations from their mean.
+const normalised = (obs, { shift, scale, limit }) => obs.map((z, i) => clamp((z - shift[i]) * scale[i], -limit, limit));
+
 class Policy {
   constructor(agent) {
     Object.assign(this, agent, { layers: agent.layers.map(each => new Linear(each)), gates: new Linear(agent.gates) });
@@ -49,7 +52,7 @@ class Policy {
   network(obs, first) {
     const scaled = clamp((first - this.shift) * this.scale, -this.limit, this.limit);
     const gate = this.gates.apply([scaled]).map(z => this.gateScale / (1 + Math.exp(-z)));
-    let x = obs, at = 0;
+    let x = this.seen ? normalised(obs, this.seen) : obs, at = 0;
     for (const layer of this.layers.slice(0, -1)) {
       x = layer.apply(x).map((z, i) => Math.max(0, z) * gate[at + i]);
       at += x.length;

@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass as config_dataclass
 
 from lightning_rl.core.limits import EPISODES, STEPS
 from lightning_rl.core.parts import keys_of_other_parts, with_keys, with_own_parts
-from lightning_rl.core.schema import STRICT, Batch, Episodes, ImageConfig, Share, Sizes
+from lightning_rl.core.schema import STRICT, Batch, Episodes, ObsConfig, Share, Sizes
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.methods.upside_down import survival  # noqa: F401  which registers its command
 from lightning_rl.methods.upside_down.commands import COMMANDS
@@ -49,7 +49,7 @@ _LONG_EPISODE = 10_000
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
-class UpsideDownConfig(ImageConfig):
+class UpsideDownConfig(ObsConfig):
     """The method's keys, explained in ``configs/upside_down.yaml``; ``CONFIG`` adds the parts'."""
 
     offline: bool

@@ -5,7 +5,7 @@ The same as ``UpsideDown.update`` and ``CriticFit.update``, in one call for all 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ from lightning_rl.nets.fused import (
 )
 from lightning_rl.nets.fused_losses import categorical_loss, gaussian_loss, value_loss
 from lightning_rl.nets.layers import LayeredNet
+from lightning_rl.nets.normalised import Normalised
 
 if TYPE_CHECKING:
     from lightning_rl.methods.upside_down.critic import CriticFit
@@ -39,7 +40,7 @@ def update_policy(
     obs ``[U, B, O]``, command ``[U, B, C]``, action ``[U, B]`` or ``[U, B, A]``, weight ``[U, B]``.
     """
     scaled = method.learner.net
-    net = cast(LayeredNet, scaled.net)
+    obs, net = _behind(scaled.net, obs)
     if weight is None:
         weight = torch.ones_like(obs[..., 0])
     if not method.spec.continuous:
@@ -63,6 +64,13 @@ def update_policy(
         )
     training.finish(len(losses))
     return torch.from_numpy(losses)
+
+
+def _behind(net: Any, obs: Tensor) -> tuple[Tensor, LayeredNet]:
+    """What is compiled of a network, and what it sees of obs."""
+    if isinstance(net, Normalised):
+        obs, net = net.normaliser(obs), net.net
+    return obs, net
 
 
 @compiled
@@ -96,7 +104,7 @@ def update_critic(
 
     obs ``[U, B, O]``, target ``[U, B]``, features ``[U, B, F]``.
     """
-    net = cast(LayeredNet, method.critic)
+    obs, net = _behind(method.critic, obs)
     if features is None:
         features = torch.empty(*target.shape, 0)
     optimizer = method.optimizers()[1].optimizer

@@ -72,6 +72,8 @@ class OfflineRollouts(UpsideDownRollouts):
         self.target.update_from_buffer(self.buffer)
         index, segment = self.minibatches(epoch, self.cfg.steps_per_iter or 0, self._steps)
         counts = epoch == 0  # the data was played once
+        if counts and self.method.normaliser is not None:
+            self.method.normaliser.see(self._steps.obs)
         return UpsideDownEpoch(
             episodes=self._steps,
             index=index,

@@ -79,6 +79,8 @@ class UpsideDownRollouts(CollectedRollouts):
     def store_episodes(self, epoch: int, episodes: list[Episode]) -> None:
         self.buffer.add(self._split(epoch, episodes)[0])
         self.target.update_from_buffer(self.buffer)
+        if self.method.normaliser:
+            self.method.normaliser.see_episodes(episodes)
 
     def make_batch(self, epoch: int, episodes: list[Episode], waited: float) -> UpsideDownEpoch:
         fresh, held_out = self._split(epoch, episodes)
