@@ -113,8 +113,9 @@ class UpsideDown(Method):
         self.learner = policy_class(scaled, distribution, spec.action_size, cfg.guidance)
         self.policy = self.learner
         if cfg.tau != 1:
-            one = {id(self.normaliser): self.normaliser}  # the same for both
-            self.policy = copy.deepcopy(self.learner, one).requires_grad_(False)
+            self.policy = copy.deepcopy(  # but for the normaliser, which both have
+                self.learner, {id(self.normaliser): self.normaliser}
+            ).requires_grad_(False)
         # the scales of commands are not averaged: they are set anew in each epoch
         self.average = MovingAverage(
             self.policy.get_submodule("net.net"), self.learner.get_submodule("net.net"), cfg.tau
