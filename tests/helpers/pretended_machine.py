@@ -129,6 +129,8 @@ class Machine:
         for name, text in scripts.items():
             (commands / name).write_text(text.format(**places))
             (commands / name).chmod(0o755)
+        (folder / ".venv" / "bin").mkdir(parents=True)
+        (folder / ".venv" / "bin" / "activate").touch()
         for name in ("trainer.py", "bash_train.sh"):
             (folder / name).symlink_to(ROOT / name)
         # ray is beside the interpreter
