@@ -65,6 +65,7 @@ class PCN(Method):
     network_names: ClassVar[Mapping[str, str]] = {"policy": "hidden"}
     action_mode: ActionMode = "greedy"
     monitor = "eval/hypervolume"
+    auto_gpu = False  # it was not tried on one
     cfg: ParetoConfig
     learner: CommandPolicy
     policy: CommandPolicy
