@@ -115,13 +115,20 @@ def _panflute(num_pipes: int = 5) -> Game:
     )  # best: the right order, and lucky events
 
 
+def _noisyroom(percent: int = 25) -> Game:
+    """percent: of moves that are random; the returns are those of the task without any."""
+    kwargs = (("percent", percent),)
+    return Game(f"{OWN_IDS}NoisyRoom-v0", 30, 0.95, -1.29, one_hot=True, kwargs=kwargs)
+
+
 SIZED: dict[str, Callable[..., Game]] = {
     "procmaze": _procmaze,
     "buttongrid": _buttongrid,
     "panflute": _panflute,
+    "noisyroom": _noisyroom,
 }
 """Environments of any size: ``panflute-8`` has 8 pipes, ``buttongrid-4-2`` 4 x 4 cells and 2
-buttons.
+buttons, of ``noisyroom-30`` 30 percent of the moves are random.
 """
 
 # LunarLander's max_return: earlier implementation. Others: the highest return reachable in
@@ -156,6 +163,7 @@ GAMES: dict[str, Game] = {
     ),  # a toy of images
     "deep-sea-treasure": _deep_sea("DeepSeaTreasure", 7.1),
     "deep-sea-treasure-concave": _deep_sea("DeepSeaTreasureConcave", 105.0),
+    "gamble": Game(f"{OWN_IDS}Gamble-v0", 1, 5.0, -15.0, one_hot=True),
     "pong": _atari("Pong", 21.0, -21.0),
     "freeway": _atari("Freeway", 34.0, 0.0),
     **{name: game() for name, game in SIZED.items()},

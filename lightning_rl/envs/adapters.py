@@ -9,6 +9,7 @@ from typing import Any
 from lightning_rl.envs.batch import EnvBatch, FuncBatch
 from lightning_rl.envs.buttongrid import ButtonGrid
 from lightning_rl.envs.cartpole import CartPole
+from lightning_rl.envs.chance import Gamble, NoisyRoom
 from lightning_rl.envs.checked import CheckedFunc
 from lightning_rl.envs.classic import Acrobot, MountainCarContinuous, Pendulum
 from lightning_rl.envs.func_env import FuncEnv, is_func_env
@@ -28,6 +29,8 @@ FUNC_ENVS: dict[str, Callable[..., FuncEnv]] = {
     **GRID_WORLDS,
     "bandit10": functools.partial(Bandit, 10),
     "bandit20": functools.partial(Bandit, 20),
+    "gamble": Gamble,
+    "noisyroom": NoisyRoom,
     "procmaze": ProcMaze,
     "buttongrid": ButtonGrid,
     "panflute": PanFlute,

@@ -162,6 +162,8 @@ def test_other_observations_than_bits_are_fine_where_none_are_promised(named):
         "procmaze-3",
         "buttongrid-3",
         "panflute-3",
+        "gamble",
+        "noisyroom-30",
     ],
 )
 def test_what_comes_with_the_package_keeps_its_promises(gamename):

@@ -38,7 +38,7 @@ def test_every_environment_and_proxy_has_one():
     assert {
         f"lightning_rl/{name}-v0" for name in ("ProcMaze", "cliff", "bandit10", "SE-CartPole")
     } <= set(IDS)
-    assert len(IDS) == 76
+    assert len(IDS) == 78
 
 
 def played(env, steps=5):
@@ -79,7 +79,7 @@ def test_copies_of_any_kind_play_the_same(name):
 
 @pytest.mark.parametrize("name", FIRST)
 def test_it_is_drawn_or_refuses_in_one_line(name):
-    if "bandit" in name:
+    if "bandit" in name or "Gamble" in name:
         with pytest.raises(
             UserError,
             match="render_mode 'rgb_array': this environment does not draw so; it gives no "

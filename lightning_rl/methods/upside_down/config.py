@@ -14,7 +14,7 @@ from lightning_rl.core.limits import EPISODES, STEPS
 from lightning_rl.core.parts import keys_of_other_parts, with_keys, with_own_parts
 from lightning_rl.core.schema import STRICT, Batch, Episodes, ObsConfig, Share, Sizes
 from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.methods.upside_down import survival  # noqa: F401  which registers its command
+from lightning_rl.methods.upside_down import survival, value  # noqa: F401  which register commands
 from lightning_rl.methods.upside_down.commands import COMMANDS
 from lightning_rl.methods.upside_down.critic import CriticFit
 from lightning_rl.methods.upside_down.targets import TARGETS

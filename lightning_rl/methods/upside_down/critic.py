@@ -77,7 +77,8 @@ class CriticFit(Part):
     @staticmethod
     def of(cfg: UpsideDownConfig) -> CriticFit:
         """That of a config."""
-        cls = FitWithQ if cfg.weights == "fitted_advantage" else CriticFit
+        needs_q = cfg.weights == "fitted_advantage" or cfg.command == "value"
+        cls = FitWithQ if needs_q else CriticFit
         return part_of(cls, cfg)
 
     def output_size(self, spec: EnvSpec) -> int:

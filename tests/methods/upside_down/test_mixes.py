@@ -210,20 +210,20 @@ def test_a_tilted_target_keeps_the_horizon_of_the_best_by_hand():
         (
             "UDRL",
             {"gae_lambda": 0.5},
-            "nothing reads it; set command=advantage or weights=advantage",
+            "nothing reads it; set command=advantage.value or weights=advantage",
         ),
-        ("RCP-R", {"gae_lambda": 0.5}, "set command=advantage or weights=advantage as well"),
+        ("RCP-R", {"gae_lambda": 0.5}, "set command=advantage.value or weights=advantage as well"),
         ("UDRL", {"preset": "weighted", "gae_lambda": 0.5}, "nothing reads it"),
         ("UDRL", {"gae_lambda": 0.5, "weights": "return_to_go"}, "nothing reads it"),
         (
             "UDRL",
             {"critic_hidden": [8]},
-            "nothing reads it; set command=advantage or weights=advantage",
+            "nothing reads it; set command=advantage.value or weights=advantage",
         ),
         (
             "UDRL",
             {"gamma": 0.5},
-            "set command=return.advantage or weights=return_to_go.advantage.fitted",
+            "set command=return.advantage.value or weights=return_to_go.advantage.fitted",
         ),
         (
             "RCP-R",
