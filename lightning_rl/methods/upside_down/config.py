@@ -205,7 +205,7 @@ class UpsideDownConfig(ObsConfig):
             elsewhere["critic_hidden"] = None
         if self.offline:
             elsewhere["max_env_steps"] = None
-        return dataclasses.replace(self, **elsewhere) if elsewhere else self
+        return dataclasses.replace(self, **elsewhere)
 
     def absent_networks(self) -> dict[str, str]:
         if self.has_critic:

@@ -77,9 +77,9 @@ class CriticFit(Part):
     @staticmethod
     def of(cfg: UpsideDownConfig) -> CriticFit:
         """That of a config."""
-        needs_q = cfg.weights == "fitted_advantage" or cfg.command == "value"
-        cls = FitWithQ if needs_q else CriticFit
-        return part_of(cls, cfg)
+        if cfg.weights == "fitted_advantage" or cfg.command == "value":
+            return part_of(FitWithQ, cfg)
+        return part_of(CriticFit, cfg)
 
     def output_size(self, spec: EnvSpec) -> int:
         """How many numbers the network gives."""
@@ -124,19 +124,20 @@ class CriticFit(Part):
         output = self._outputs(method, episodes)
         judged = self._judged(episodes, output)
         if self.has_q:
-            features = self._features(method, episodes)
-            judged.fitted_advantage = fitted_advantage(output[episodes.row], features)
+            judged.fitted_advantage = fitted_advantage(
+                output[episodes.row], self._features(method, episodes)
+            )
         return judged
 
     def explained_variance(self, judged: JudgedEpisodes) -> float:
         """How much of the returns that were obtained the values explain."""
-        value = judged.value[judged.row]
-        return float(explained_variance(value, judged.lambda_return(1.0)))
+        return float(explained_variance(judged.value[judged.row], judged.lambda_return(1.0)))
 
     def _features(self, method: UpsideDown, episodes: FlatEpisodes) -> Tensor:
         """Of all steps, ``[M, F]``."""
-        action = method.learner.distribution_class.executed(episodes.action)
-        return action_features(action, method.spec.action_size)
+        return action_features(
+            method.learner.distribution_class.executed(episodes.action), method.spec.action_size
+        )
 
     def _outputs(self, method: UpsideDown, episodes: FlatEpisodes) -> Tensor:
         """The network's outputs, in the task's units, for all observations ``[M + E, O]``."""
