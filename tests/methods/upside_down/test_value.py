@@ -10,23 +10,11 @@ from lightning_rl.methods.upside_down.critic import JudgedEpisodes
 from lightning_rl.methods.upside_down.value import Value
 from lightning_rl.rollouts.episode_buffer import flatten
 
-ONE_STEP = {
+ASKED_FOR_VALUE = {
     "command": "value",
     "gae_lambda": 0.0,
-    "gamma": 1.0,
     "weights": "none",
     "target_labels": "episode",
-    "learning_starts": 200,
-    "steps_per_iter": 500,
-    "num_updates_per_iter": 20,
-    "num_critic_updates_per_iter": 40,
-    "learning_rate": 3e-3,
-    "hidden": [32],
-    "critic_hidden": [32],
-    "value_scale": 1.0,
-    "tau": 0.05,
-    "max_env_steps": 5000,
-    "overlap": False,
 }
 
 
@@ -63,7 +51,7 @@ def test_a_buffer_of_lucky_episodes_is_refused():
 @pytest.mark.slow
 def test_who_is_asked_for_the_most_that_can_be_expected_does_not_gamble(tmp_path):
     """The highest return is 5, of a gamble that loses 5 on average; the sure action pays 1."""
-    run = lrl.train("RCP-R", "gamble", seed=1, logdir=tmp_path, logger=False, **ONE_STEP)
+    run = lrl.train("RCP-R", "gamble", seed=1, logdir=tmp_path, logger=False, **ASKED_FOR_VALUE)
     low, high = run.method.command_limits()
     assert high == pytest.approx(1, abs=0.3)
     assert low < -1
