@@ -73,10 +73,16 @@ MUTATIONS = [
         ("return self.lambda_return(gae_lambda) - self.value[self.row]", "return self.lambda_return(gae_lambda)"),
         ("ended = episodes.terminated if self.bootstrap_truncated else episodes.last", "ended = episodes.last"),
         ("return torch.cat(pieces) * self.value_scale", "return torch.cat(pieces)"),
-        ("action = method.learner.distribution_class.executed(episodes.action)", "action = episodes.action"),
+        ("method.learner.distribution_class.executed(episodes.action)", "episodes.action"),
         ("following = self.value[self.row + 1]", "following = self.value[self.row]"),
         ("at_most(self.label_max, episodes.sampled_advantage(self.gae_lambda))", "episodes.sampled_advantage(self.gae_lambda)"),
         ("method.descend(1, loss, self.critic_max_grad_norm)", "method.descend(1, loss, method.cfg.max_grad_norm)"),
+    ),
+    (
+        "methods/upside_down/value.py", "methods/upside_down/test_value.py",
+        ("self.gamma * self.gae_lambda", "self.gamma"),
+        ("episodes.value[episodes.row] + skill", "skill"),
+        ('cfg.buffer != "newest" and', "cfg.offline and"),
     ),
     *area(
         "methods/upside_down/rollouts.py", "methods/upside_down/test_updates_of_rcp.py methods/upside_down/test_updates_of_udrl.py",
