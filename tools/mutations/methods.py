@@ -78,7 +78,7 @@ MUTATIONS = [
         ("at_most(self.label_max, episodes.sampled_advantage(self.gae_lambda))", "episodes.sampled_advantage(self.gae_lambda)"),
         ("method.descend(1, loss, self.critic_max_grad_norm)", "method.descend(1, loss, method.cfg.max_grad_norm)"),
     ),
-    (
+    *area(
         "methods/upside_down/value.py", "methods/upside_down/test_value.py",
         ("self.gamma * self.gae_lambda", "self.gamma"),
         ("episodes.value[episodes.row] + skill", "skill"),
