@@ -131,6 +131,7 @@ class Second(First):
 
 
 @pytest.mark.parametrize("start", ["pass", "import first_module"])
+@pytest.mark.slow
 def test_a_module_of_the_user_may_import_from_another(tmp_path, start):
     """Whichever way they are reached: by the list alone, or by a program that imports one of
     them itself.

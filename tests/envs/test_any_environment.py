@@ -256,19 +256,19 @@ def test_a_run_from_python_is_evaluated_on_the_command_line_by_its_module(
 ):
     module(
         "walks_d",
-        f"{MODULE}\nfrom lightning_rl.core.gamenames import register_env\nregister_env('ramble', "
+        f"{MODULE}\nfrom lightning_rl.core.gamenames import register_env\nregister_env('zigzag', "
         "Walk, horizon=4)",
     )
     __import__("walks_d")
     path = lightning_rl.train(
-        "REINFORCE", "ramble", logdir=tmp_path, num_workers=0, max_epochs=1
+        "REINFORCE", "zigzag", logdir=tmp_path, num_workers=0, max_epochs=1
     ).path
-    del GAMES["ramble"], sys.modules["walks_d"]  # as in another process
+    del GAMES["zigzag"], sys.modules["walks_d"]  # as in another process
     words = ["eval", str(path), "--episodes", "1", "--num_workers", "0"]
     assert main(words) == 2
     told = capsys.readouterr().err
     assert (
-        "does not fit this version's REINFORCE: unknown gamename 'ramble'; choose one of: " in told
+        "does not fit this version's REINFORCE: unknown gamename 'zigzag'; choose one of: " in told
     )
     assert told.endswith("; if it is yours: export LIGHTNING_RL_MODULES=its_module\n")
     monkeypatch.setenv("LIGHTNING_RL_MODULES", "walks_d")

@@ -101,6 +101,7 @@ def lambda_free_kill(proposal, items):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_ray_gives_the_same_outcomes(ray_cluster):
     """A killed worker is in tests/lab/tuning/test_three_levels.py."""
     executor = RayExecutor()

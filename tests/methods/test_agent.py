@@ -74,6 +74,7 @@ def test_a_seed_of_many_is_the_seed_alone(tmp_path, implementation, gamename):
 
 
 @pytest.mark.parametrize("implementation", ["DDQN", "DuelingDDQN", "PPO"])
+@pytest.mark.slow
 def test_a_seed_of_many_that_see_images_is_the_seed_alone(tmp_path, implementation):
     rate = 1.0e-4  # as Adam makes the rounding of the smallest gradients large
     check_a_seed_of_many(tmp_path, implementation, "square", frame_stack=3, learning_rate=rate)

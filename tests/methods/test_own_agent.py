@@ -137,6 +137,7 @@ def test_a_misspelt_block_is_told(monkeypatch):
         ("", 2, "agent 'munchausen' is unknown; .* export LIGHTNING_RL_MODULES=its_module"),
     ],
 )
+@pytest.mark.slow
 def test_a_fresh_command_knows_an_agent_by_the_module_that_is_named(
     modules, code, words, tmp_path, monkeypatch
 ):

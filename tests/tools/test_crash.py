@@ -26,6 +26,7 @@ def failures(family, kinds=KINDS, step=1):
     ]
 
 
+@pytest.mark.slow
 def test_some_faults_of_every_family_leave_what_an_undisturbed_run_leaves():
     chosen = {
         (family, fault.kind): (number, family, fault)

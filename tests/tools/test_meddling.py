@@ -13,6 +13,7 @@ def _quick():
         yield
 
 
+@pytest.mark.slow
 def test_some_walks_lose_nothing():
     assert [wrong for number in range(2) if (wrong := meddling.simulate(number))] == []
 

@@ -9,6 +9,7 @@ import pytest
 import warm
 
 
+@pytest.mark.slow
 def test_arguments_folder_environment_streams_and_exit_code(tmp_path):
     code = (
         "import os, sys; print(sys.argv[1:], os.getcwd(), os.environ['COLOUR']); print('x', "

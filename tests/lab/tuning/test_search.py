@@ -66,6 +66,7 @@ LOG_RATES = "search={learning_rate: {log: [1.0e-4, 1.0e-2]}}"
 
 
 @pytest.mark.parametrize("name", ["UDRL", "DDQN"])  # seeds one by one, and stacked
+@pytest.mark.slow
 def test_a_trial_trains_its_seeds_in_stretches_and_reports_their_mean(tmp_path, name):
     plan = plan_of(tmp_path, name)
     settings = {"learning_rate": 1e-3, "hidden": [8, 8]}
