@@ -36,6 +36,14 @@ _FOLDERS = argument(
     nargs="+",
     metavar="DIR",
 )
+_AGENT = argument("agent", "agent of the package, checkpoint or run directory")
+_SEED = argument(
+    "--seed",
+    "seed of the environment and the actions (default 0)",
+    type=Whole(0, SEED),
+    default=0,
+    metavar="N",
+)
 _SIDE = "folder with the runs of one method, or a results CSV[:LABEL]"
 _REPORTS = "lightning_rl.lab.reports"
 
@@ -114,7 +122,7 @@ REPORTS = {
         "record episodes of an agent as a Minari dataset, for offline training here or elsewhere",
         "lightning_rl.lab.record:show",
         (
-            argument("agent", "agent of the package, checkpoint or run directory"),
+            _AGENT,
             argument(
                 "-o --out",
                 "where to write it: a folder NAME-v0, or minari:NAME-v0 for Minari's own",
@@ -138,20 +146,14 @@ REPORTS = {
                 "how it acts (default: as the method's agents are meant to; uniform: at random)",
                 choices=("sampled", "greedy", "uniform"),
             ),
-            argument(
-                "--seed",
-                "seed of the environment and the actions (default 0)",
-                type=Whole(0, SEED),
-                default=0,
-                metavar="N",
-            ),
+            _SEED,
         ),
     ),
     "play": _OfAgent(
         "ask an agent for a return and see what it obtains: in numbers, and in a window or film",
         "lightning_rl.lab.play:show",
         (
-            argument("agent", "agent of the package, checkpoint or run directory"),
+            _AGENT,
             argument(
                 "--return",
                 "the return to ask for, of agents that take one (default: the agent's own command)",
@@ -176,20 +178,14 @@ REPORTS = {
                 metavar="FILE",
             ),
             force("FILE"),
-            argument(
-                "--seed",
-                "seed of the environment and the actions (default 0)",
-                type=Whole(0, SEED),
-                default=0,
-                metavar="N",
-            ),
+            _SEED,
         ),
     ),
     "film": _OfAgent(
         "film an agent under one command or several: a GIF, frames in a PNG, or a window",
         "lightning_rl.lab.films:show",
         (
-            argument("agent", "agent of the package, checkpoint or run directory"),
+            _AGENT,
             argument(
                 "commands",
                 "commands, e.g. return=-100 return=250 (default: the agent's own)",
@@ -217,7 +213,7 @@ REPORTS = {
         "write a policy as a folder that others use: ONNX, torch.export, safetensors, a card",
         "lightning_rl.lab.exports:show",
         (
-            argument("agent", "agent of the package, checkpoint or run directory"),
+            _AGENT,
             argument("out", "folder to write", type=checked_path, metavar="OUT"),
             argument(
                 "--episodes",
