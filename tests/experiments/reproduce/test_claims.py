@@ -232,11 +232,9 @@ def with_left(value):
 def in_time(value):
     """Settings as they were before each key that was added since, and as they are."""
     added = list(ADDED_SINCE.items())
-    return [
-        without(dict(added[count:]), with_kernels(of_ddqn, with_left(value)))
-        for count in range(len(added) + 1)
-        for of_ddqn in (None, "torch", "numba")
-    ]
+    forms = [value]
+    forms += [with_kernels(of_ddqn, with_left(value)) for of_ddqn in (None, "torch", "numba")]
+    return [without(dict(added[count:]), form) for count in range(len(added) + 1) for form in forms]
 
 
 def with_kernels(of_ddqn, value):
