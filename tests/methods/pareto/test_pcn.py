@@ -3,6 +3,7 @@
 import csv
 import json
 
+import gymnasium
 import numpy as np
 import pytest
 import torch
@@ -126,6 +127,32 @@ def test_each_episode_of_a_chunk_pays_for_its_own_command():
         assert left[0].tolist() == [9, -9]
         assert np.array_equal(left[1:], left[:-1] - each.rewards[:-1])
         assert np.array_equal(each.reward, each.rewards.sum(1))
+
+
+class Rising(gymnasium.Env):
+    """Each step pays another vector."""
+
+    observation_space = gymnasium.spaces.Box(0, 1, (1,), np.float32)
+    action_space = gymnasium.spaces.Discrete(4)
+    reward_space = gymnasium.spaces.Box(-10, 10, (2,))
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.steps += 1
+        vector = np.array([self.steps, -2.0 * self.steps])
+        return np.zeros(1, np.float32), vector, self.steps == 3, False, {}
+
+
+def test_a_command_is_reduced_by_what_the_latest_step_has_paid():
+    lightning_rl.register_env("rising", Rising, horizon=3)
+    player = VectorPlayer(env_spec("rising"), Walker(), 0, what_is_left)
+    (played,) = player.play([Request("one", 0, "greedy", (9.0, 0.0, 3.0))])
+    assert played.rewards.tolist() == [[1, -2], [2, -4], [3, -6]]
+    assert played.command.tolist() == [[9, 0, 3], [8, 2, 2], [6, 6, 1]]
 
 
 def test_a_run_asks_resumes_exactly_and_draws_its_front(tmp_path, capsys):
