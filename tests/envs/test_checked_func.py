@@ -53,7 +53,7 @@ def named(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", [Swing, Far])
-@pytest.mark.parametrize("implementation", ["ER", "perfect-model", "DDQN"])
+@pytest.mark.parametrize("implementation", ["ER", "perfect-model"])
 def test_states_may_be_any_whole_numbers(tmp_path, named, kind, implementation):
     """Also where a run stops at a state below 0, or its memory holds what 16 bits do not."""
     named(kind)

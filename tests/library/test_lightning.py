@@ -47,6 +47,9 @@ GAMES = {
     "ER": "procmaze-3",
     "categorical-latent": "procmaze-3",
 }
+QUICK = ("AAC", "RCP-A", "QL", "SE", "MBRL")
+RESUMED = [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in GAMES]
+"""Of each kind of method one at once."""
 UPDATED = (
     "REINFORCE",
     "REINFORCE-combined",
@@ -120,7 +123,7 @@ def test_callbacks_see_every_update(name, tmp_path):
     assert "rollout/return_mean" in rows[0]
 
 
-@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("name", RESUMED)
 def test_a_plain_trainer_resumes_its_own_checkpoints_to_the_bit(name, tmp_path):
     whole, trainer, _ = fit(name, tmp_path / "whole", 4)
     trainer.save_checkpoint(tmp_path / "whole.ckpt")
