@@ -143,7 +143,7 @@ def _statistics(method: Method, episodes: Sequence[Episode]) -> dict[str, Any]:
         "returns": returns,
         "lengths": lengths,
     }
-    names = getattr(method, "objectives", ())
+    names = method.objectives
     if names:
         obtained = np.stack([np.asarray(episode.rewards).sum(0) for episode in episodes])
         means = zip(names, obtained.T.tolist(), strict=True)
@@ -313,7 +313,7 @@ def sweep(
     picture = Path(f"{out.path}.png")
     out.check(picture, owned_picture)  # before the work
     out.check(kept, _owned_report)
-    if hasattr(method, "objectives"):
+    if method.objectives:
         return _sweep_front(method, path, episodes, num_workers, out, values)
     calibration = method.calibrated()
     limits = method.command_limits() if calibration is None else calibration.limits

@@ -90,6 +90,7 @@ class Method(LightningModule):
     Config: ClassVar[type[MethodConfig]]
     implementations: ClassVar[tuple[str, ...]] = ()
     command_names: tuple[str, ...] = ()
+    objectives: tuple[str, ...] = ()  # of methods that are asked for a return of each
     # of the networks that a user may give, with the key of the sizes of ours
     network_names: ClassVar[Mapping[str, str]] = {}
     stackable = False  # whether --num_seeds can train several seeds at once

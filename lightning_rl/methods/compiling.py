@@ -14,8 +14,8 @@ from torch import nn
 
 from lightning_rl.core.adam import is_observed
 from lightning_rl.core.checks import has_numba
+from lightning_rl.nets.acting import bare
 from lightning_rl.nets.layers import LayeredNet, as_built
-from lightning_rl.nets.normalised import Normalised
 
 if TYPE_CHECKING:
     from lightning_rl.methods.base import Method
@@ -33,8 +33,7 @@ def may_compile(method: Method, number: int, net: nn.Module) -> bool:
 
     That is, whether they are what is compiled, and nobody wants to see single ones.
     """
-    if isinstance(net, Normalised):
-        net = net.net
+    net = bare(net)
     callbacks = cast(Any, method.trainer).callbacks
     return (
         method.cfg.kernels == "numba"

@@ -123,8 +123,8 @@ def load_state(method: nn.Module, weights: Any, absent: tuple[str, ...] = ()) ->
 
 
 def require_numbers(module: nn.Module, where: str, infinite: Sequence[str] = ()) -> None:
-    """MismatchError for weights that are not finite, but for those of the names ``infinite``, and
-    for counters that are no counts.
+    """MismatchError for weights that are not finite, but for those of the names ``infinite``, for
+    counters that are no counts, and for variances below 0.
     """
     for name, value in module.state_dict().items():
         if not isinstance(value, torch.Tensor) or name in infinite:
@@ -132,6 +132,8 @@ def require_numbers(module: nn.Module, where: str, infinite: Sequence[str] = ())
         require_finite(value, f"{where}.{name}")
         if value.dtype == torch.int64 and value.numel() and not _are_counts(value):
             raise MismatchError(f"{where}.{name}: expected numbers from 0 to {WHOLE}")
+        if name.endswith(("normaliser.variance", "normaliser.count")) and float(value.min()) < 0:
+            raise MismatchError(f"{where}.{name}: {float(value.min()):g}, expected 0 or more")
 
 
 def _are_counts(value: torch.Tensor) -> bool:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 import torch
+from torch import nn
 
 from lightning_rl.core.checks import has_numba
 from lightning_rl.core.types import Array, FloatArray
@@ -44,10 +45,15 @@ def may_compile(actor: Actor) -> bool:
     """Whether it is one of our policies, with a network as built."""
     if type(actor).act not in (Policy.act, CommandPolicy.act):
         return False
-    net = actor.net
+    net = bare(actor.net)
+    return isinstance(net, LayeredNet) and as_built(net) and has_numba()
+
+
+def bare(net: Any) -> nn.Module:
+    """A policy's network without what scales its inputs."""
     while isinstance(net, ScaledCommand | Normalised):
         net = net.net
-    return isinstance(net, LayeredNet) and as_built(net) and has_numba()
+    return net
 
 
 def _by_torch(actor: Actor) -> Act:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from lightning_rl.core.types import FloatArray
+from lightning_rl.nets.acting import bare
 from lightning_rl.nets.fused import TANH, Learner, Shape
 from lightning_rl.nets.layers import LayeredNet, MovingAverage
 from lightning_rl.nets.members import LEAK, MemberMLP
-from lightning_rl.nets.normalised import Normalised
 
 Pair = tuple[Tensor, Tensor]
 """Weight ``[O, I]`` and bias ``[O]`` of a layer, or what an optimizer keeps of them."""
@@ -99,10 +99,7 @@ class FlatTraining:
         params = flat(self._weights)
         following, tau = params, 0.0
         if average is not None and average.average is not average.learned:
-            acting: Any = average.average
-            if isinstance(acting, Normalised):
-                acting = acting.net
-            self._average = weights_of(acting)
+            self._average = weights_of(cast(LayeredNet, bare(average.average)))
             following, tau = flat(self._average), average.tau
         group = optimizer.param_groups[0]
         self.learner = Learner(

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from lightning_rl.core.compiled import compiled
 from lightning_rl.core.types import Array, FloatArray
 from lightning_rl.functional.distributions import Gaussian
-from lightning_rl.nets.acting import Act
+from lightning_rl.nets.acting import Act, bare
 from lightning_rl.nets.command import CommandPolicy, ScaledCommand
 from lightning_rl.nets.flat import flat, shape_of, weights_of
 from lightning_rl.nets.fused import F, Net, fill, forward, net_of, tanh
 from lightning_rl.nets.fused_losses import LOG_STD_MAX, LOG_STD_MIN
+from lightning_rl.nets.layers import LayeredNet
 from lightning_rl.nets.normalised import Normalised
 from lightning_rl.nets.policies import Policy
 
@@ -70,12 +71,7 @@ def acting(policy: Policy) -> Act:
 
 def act_once(policy: Policy) -> None:
     """On zeros."""
-    net: Any = policy.net
-    if isinstance(net, ScaledCommand):
-        net = net.net
-    if isinstance(net, Normalised):
-        net = net.net
-    shape = shape_of(net)
+    shape = shape_of(cast(LayeredNet, bare(policy.net)))
     obs, command, noise = (
         np.zeros((1, size), F) for size in (shape.widths[0], shape.command_size, policy.action_size)
     )

@@ -300,8 +300,9 @@ def record_episode(
 
 def story_of(method: Method, request: Request, asked: str | None = None) -> Story:
     """The caption of the frames of a request."""
-    names, of_vectors = method.command_names, hasattr(method, "objectives")
-    return Story(names, request.command or (), method.command_rule(), asked, of_vectors)
+    rule = method.command_rule()
+    of_vectors = bool(method.objectives)
+    return Story(method.command_names, request.command or (), rule, asked, of_vectors)
 
 
 def play_filmed(method: Method, request: Request, env: Env) -> Episode:
@@ -317,7 +318,7 @@ def play_filmed(method: Method, request: Request, env: Env) -> Episode:
 def player_of(method: Method, policy: Actor) -> Player:
     """Plays a policy of the method's in this process."""
     rule = method.command_rule()
-    if rule is not None and hasattr(method, "objectives"):
+    if rule is not None and method.objectives:
         from lightning_rl.rollouts.vector_player import VectorPlayer
 
         return VectorPlayer(method.spec, policy, 0, rule)

@@ -181,8 +181,8 @@ def full_command(method: Method, given: Mapping[str, float]) -> Asked:
         if RAW + name in numbers:
             raise UserError(f"command: {name} and {RAW}{name} are the same here; leave one out")
         values[name.removeprefix(RAW)] = value
-    complete = getattr(method, "completed", None)
-    if complete is not None and numbers:  # of several objectives
+    if method.objectives and numbers:
+        complete = cast(Any, method).completed
         values = complete({name.removeprefix(RAW): value for name, value in numbers.items()})
     if numbers and getattr(method.cfg, OFFLINE, False):
         _warn_beyond_data(method, values)
@@ -445,7 +445,7 @@ class LoadedAgent:
 
     def _gained(self, reward: Any) -> FloatArray:
         """The reward of a step as the rule takes it."""
-        if hasattr(self.method, "objectives"):
+        if self.method.objectives:
             return self._paid(reward, 1)
         number = reward_number(reward)
         if number is None:
@@ -456,8 +456,8 @@ class LoadedAgent:
 
     def _paid(self, reward: Any, count: int) -> FloatArray:
         """The rewards of ``count`` episodes, ``[B]``, or ``[B, K]`` of objectives."""
-        objectives = getattr(self.method, "objectives", None)
-        if objectives is None:
+        objectives = self.method.objectives
+        if not objectives:
             return _of_rows("reward", reward, count)
         shape = (count, len(objectives))
         try:

@@ -94,9 +94,9 @@ class WholePolicy(nn.Module):
             inputs["command"] = torch.tensor([usual] * _BATCH)
         if self.rule is not None:
             inputs["state"] = torch.zeros(_BATCH, len(method.command_names))
-            objectives = getattr(method, "objectives", None)
-            shape = (_BATCH,) if objectives is None else (_BATCH, len(objectives))
-            inputs["reward"] = torch.zeros(shape)
+            inputs["reward"] = torch.zeros(_BATCH)
+            if method.objectives:
+                inputs["reward"] = torch.zeros(_BATCH, len(method.objectives))
             inputs["episode_start"] = torch.ones(_BATCH, dtype=torch.bool)
         if self.actor.noise_size:
             inputs["noise"] = torch.zeros(_BATCH, self.actor.noise_size)

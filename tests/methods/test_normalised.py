@@ -9,8 +9,10 @@ from helpers.runs import last, run_cli, train_cli
 from helpers.toys import make_episode
 
 import lightning_rl
+from lightning_rl.core.contents import MismatchError
 from lightning_rl.core.errors import UserError
 from lightning_rl.functional.moments import merged
+from lightning_rl.methods.restoring import load_state
 from lightning_rl.nets.normalised import ObsNormaliser
 
 
@@ -89,3 +91,11 @@ def test_a_dataset_counts_once():
     for _ in range(2):
         rollouts.next_batch()
     assert (method.normaliser.count, method.normaliser.mean[0]) == (15, (45 + 10) / 15)
+
+
+@pytest.mark.parametrize(("name", "value"), [("variance", [1.0, -2, 1, 1]), ("count", -2.0)])
+def test_moments_below_0_are_refused_by_name(name, value):
+    method = build("REINFORCE", "cartpole", normalise_obs=True)
+    weights = {**method.state_dict(), f"normaliser.{name}": torch.tensor(value).double()}
+    with pytest.raises(MismatchError, match=rf"normaliser\.{name}: -2, expected 0 or more"):
+        load_state(method, weights)
