@@ -75,7 +75,8 @@ class DDQN(OffPolicyAgent):
     """
 
     actions = "discrete"
-    net: Any  # a MemberNet, or an EncodedNet of one
+    net: Any  # a MemberNet, or one around it
+    explore = staticmethod(epsilon_greedy)
 
     def __init__(
         self,
@@ -91,6 +92,10 @@ class DDQN(OffPolicyAgent):
             from lightning_rl.nets.member_images import encoded
 
             self.net = encoded(cfg, spec, hidden)
+        if spec.masked:
+            from lightning_rl.nets.masked import MaskedMemberNet, epsilon_greedy_of_possible
+
+            self.net, self.explore = MaskedMemberNet(self.net), epsilon_greedy_of_possible
         self.params = nn.Parameter(self.net.init(self.generators("initialisation"), widths))
         self.target = frozen(self.params)
         self.adam = MemberAdam(self.params, learning_rate, max_grad_norm=cfg.max_grad_norm)
@@ -100,7 +105,7 @@ class DDQN(OffPolicyAgent):
 
     def act(self, obs: Tensor, episode: Tensor, step: int) -> Tensor:
         q = self.greedy_values(obs.unsqueeze(1)).squeeze(1)
-        return epsilon_greedy(q, self.epsilon(episode), self.explore_noise.at(step))
+        return self.explore(q, self.epsilon(episode), self.explore_noise.at(step))
 
     def epsilon(self, episode: Tensor) -> Tensor:
         """How often actions are random ``[N]``."""

@@ -155,7 +155,11 @@ class PPO(Agent):
             self.encoder = MemberEncoder(cfg.encoder, spec.frames)
             in_size, kind = self.encoder.num_features, torch.uint8
         self.distribution_class = FreeGaussian if continuous else Categorical
-        self.actor = MemberMLP(in_size, hidden, size, cfg.activation)
+        self.actor: Any = MemberMLP(in_size, hidden, size, cfg.activation)
+        if spec.masked:
+            from lightning_rl.nets.masked import MaskedMemberNet
+
+            self.actor = MaskedMemberNet(self.actor)
         self.critic = MemberMLP(in_size, hidden, 1, cfg.activation)
         count, steps = len(self.seeds), cfg.rollout_steps
         actor = self.actor.init(self.generators("actor"), widths)

@@ -37,6 +37,16 @@ class MethodConfig:
     eval_episodes: Episodes
     checkpoint_interval: PositiveInt
 
+    @classmethod
+    def why_unfit(cls, spec: EnvSpec) -> str | None:
+        """Why networks of the method do not fit an environment's spaces; None where they do."""
+        if spec.frames is None:
+            return None
+        return (
+            "its observations are images, from which UDRL, RCP-R, RCP-A, policy gradients, DDQN, "
+            "DuelingDDQN and PPO learn; take one of these"
+        )
+
     @property
     def epoch_budget(self) -> int:
         """Epochs until the budget is spent; a method may count its budget in other units."""
@@ -77,15 +87,24 @@ class MethodConfig:
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
 class ImageConfig(MethodConfig):
-    """Keys of methods that can learn from images; null: as the environment's name says."""
+    """Keys of methods that can learn from images, of which null is as the environment's name says,
+    and with masks of actions.
+    """
 
+    action_masks: bool
     frame_stack: Annotated[int, Field(gt=0, le=64)] | None
     frame_skip: Annotated[int, Field(gt=0, le=64)] | None
     screen_size: Annotated[int, Field(gt=0, le=SCREEN)] | None
     grayscale: bool | None
     encoder: Literal["udrl", "nature"]
 
+    @classmethod
+    def why_unfit(cls, spec: EnvSpec) -> str | None:
+        return None
+
     def seen(self, spec: EnvSpec) -> EnvSpec:
+        if self.action_masks:
+            spec = spec.with_masks()
         given = {field.name: getattr(self, field.name) for field in fields(Images)}
         given = {name: value for name, value in given.items() if value is not None}
         if spec.images is not None:

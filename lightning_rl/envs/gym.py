@@ -135,6 +135,10 @@ def _seen(env: Env, spec: EnvSpec) -> Env:
         env = RepeatAction(env, spec.repeat)
     if spec.sparse:
         env = SparseReturn(env)
+    if spec.masked:
+        from lightning_rl.envs.action_masks import MaskedObs
+
+        env = MaskedObs(env, spec.gamename)
     return env if spec.images is None else FrameEnv(env, spec.images)
 
 

@@ -109,6 +109,8 @@ def read_minari(folder: Path, spec: EnvSpec) -> tuple[str | None, Iterator[Episo
             f"dataset: '{spec.gamename}' repeats each action {spec.repeat} times, a Minari dataset "
             "has single steps; set frame_skip=1"
         )
+    if spec.masked:
+        raise UserError("dataset: a Minari dataset has no masks of actions; leave out action_masks")
     require_actions(space, spec, env_id or "NAME, where it was recorded")
     return env_id, (_played(each, spec) for each in episodes)
 

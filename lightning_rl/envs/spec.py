@@ -82,6 +82,7 @@ class EnvSpec:
     images: how its observations are seen where they are images, of which frames says the sizes;
     both None where they are vectors. skips_frames: it takes the argument ``frame_skip``.
     objectives: names of what a step pays for, where it pays several rewards.
+    masked: observations end with the mask of the actions that may be taken, ``[action_size]``.
     """
 
     gamename: str
@@ -105,6 +106,7 @@ class EnvSpec:
     frames: Frames | None = None
     skips_frames: bool = False
     objectives: tuple[str, ...] = ()
+    masked: bool = False
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Whoever sends a pickle may run code anyway: its module may be imported."""
@@ -137,13 +139,25 @@ class EnvSpec:
 
     @property
     def seen_space(self) -> gymnasium.Space[Any]:
-        """The space of observations as users give them to an agent: its own, or the newest frames
-        of images.
+        """The space of observations as users give them to an agent: its own, with masks flattened,
+        or the newest frames of images.
         """
+        if self.masked:
+            return gymnasium.spaces.Box(-math.inf, math.inf, (self.obs_size,))
         if self.frames is None:
             assert self.observation_space is not None
             return self.observation_space
         return gymnasium.spaces.Box(0, 255, self.frames.shape, np.uint8)
+
+    def with_masks(self) -> EnvSpec:
+        """The facts with the mask of an environment's actions in its observations; UserError where
+        it gives none.
+        """
+        from lightning_rl.envs.action_masks import require_masks
+
+        require_masks(self)
+        size = self.obs_size + self.action_size
+        return replace(self, obs_size=size, one_hot=False, masked=True)
 
     def seen_as(self, images: Images) -> EnvSpec:
         """The facts of an environment of images, seen so; its own action repeat is used if it has

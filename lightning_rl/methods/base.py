@@ -26,7 +26,7 @@ from lightning_rl.core.checks import (
 from lightning_rl.core.config import method_config
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.modules import allow, from_file
-from lightning_rl.core.schema import ImageConfig, MethodConfig, ramp
+from lightning_rl.core.schema import MethodConfig, ramp
 from lightning_rl.core.seeding import seeded_torch
 from lightning_rl.core.types import ActionMode, Episode
 from lightning_rl.envs.spaces import action_box_of, other_box
@@ -175,13 +175,8 @@ class Method(LightningModule):
 
     @classmethod
     def why_not(cls, spec: EnvSpec) -> str | None:
-        """The same, also of methods that cannot learn from images."""
-        if spec.frames is None or issubclass(cls.Config, ImageConfig):
-            return cls.why_unsupported(spec)
-        return (
-            "its observations are images, from which UDRL, RCP-R, RCP-A, policy gradients, DDQN, "
-            "DuelingDDQN and PPO learn; take one of these"
-        )
+        """The same, also of methods whose kind of networks does not fit its spaces."""
+        return cls.Config.why_unfit(spec) or cls.why_unsupported(spec)
 
     def rollouts(self, num_workers: int = 0) -> Rollouts:
         """The data that the method learns from and is evaluated on.
@@ -259,7 +254,7 @@ class Method(LightningModule):
         gives: Sequence[int] = (),
     ) -> nn.Module:
         """The user's network of that name, or the one that the config asks for; with
-        ``normalise_obs`` behind a normaliser, the same for all.
+        ``normalise_obs`` behind a normaliser, the same for all; a policy's masked, if actions are.
 
         takes, gives: the user's must give ``[B, *gives]`` for one ``[B, size]`` of each size in
         ``takes``, or UserError.
@@ -269,9 +264,13 @@ class Method(LightningModule):
             net = build()
         elif takes is not None:
             check_shapes(name, net, takes, gives)
-        if self.normaliser is None:
-            return net
-        return Normalised(self.normaliser, net)
+        if self.normaliser is not None:
+            net = Normalised(self.normaliser, net)
+        if self.spec.masked and name == "policy":
+            from lightning_rl.nets.masked import Masked
+
+            net = Masked(net)
+        return net
 
     def encoded(self, build: Callable[[int], nn.Module]) -> nn.Module:
         """``build(size)``, for observations of that size; for images, behind an encoder."""

@@ -47,6 +47,7 @@ class UniformActions(Actor):
     def __init__(self, spec: EnvSpec):
         super().__init__()
         self.continuous, self.noise_size = spec.continuous, spec.action_size
+        self.masked = spec.masked
 
     def draw_noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         if self.continuous:
@@ -56,6 +57,10 @@ class UniformActions(Actor):
     def act(self, obs: Tensor, command: Tensor | None, noise: Tensor) -> Tensor:
         if self.continuous:
             return 2 * noise - 1
+        if self.masked:
+            from lightning_rl.nets.masked import masked
+
+            noise = masked(noise, obs)
         return noise.argmax(-1)
 
 

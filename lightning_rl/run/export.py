@@ -311,6 +311,7 @@ def _score(method: Method, report: Mapping[str, Any]) -> str:
 
 _ABOUT = {
     "obs": "observations, flattened; of images the newest frames, oldest first",
+    "masked": "observations, flattened, then the mask of the actions that may be taken",
     "command": "what is asked of each episode, the same at all of its steps",
     "state": "the `next_state` of the step before",
     "reward": "of the step before",
@@ -324,7 +325,8 @@ def _inputs(whole: WholePolicy) -> str:
     rows = ["| input | shape | meaning |", "|---|---|---|"]
     for name, example in whole.inputs.items():
         shape = ", ".join(["batch", *map(str, example.shape[1:])])
-        meaning = _ABOUT[name].format(whole.noise_kind)
+        key = "masked" if name == "obs" and whole.masked else name
+        meaning = _ABOUT[key].format(whole.noise_kind)
         rows.append(f"| `{name}` | [{shape}] | {meaning} |")
     if "command" not in whole.inputs:
         return "\n".join(rows)
@@ -357,6 +359,8 @@ def _code(spec: EnvSpec, whole: WholePolicy) -> str:
         and not is_vector(spec.observation_space)
     ):
         seen = "gymnasium.spaces.flatten(env.observation_space, obs)"
+    if spec.masked:
+        seen = f'np.append({seen}, info["action_mask"])'
     given = [f'"obs": np.array([{seen}], np.{dtype})']
     for name, example in whole.inputs.items():
         if name != "obs":
@@ -365,7 +369,7 @@ def _code(spec: EnvSpec, whole: WholePolicy) -> str:
         [
             f"import {imports}",
             f'policy, env = onnxruntime.InferenceSession("{ONNX}"), {make}',
-            "obs, _ = env.reset(seed=0)",
+            "obs, info = env.reset(seed=0)",
             f"inputs = {{{', '.join(given)}}}",
             'action = policy.run(["action"], inputs)[0][0]',
         ]

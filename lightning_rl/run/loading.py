@@ -228,8 +228,8 @@ class LoadedAgent:
     The environment is ``lightning_rl.make_env(agent.gamename)``, the one that ``gymnasium.make``
     makes, or another with the same
     spaces: observations are its own or flattened, actions are those of its own ``action_space``.
-    For an agent that repeats its actions (``agent.method.spec.repeat``) or sees images it is
-    ``make_env(agent.method.spec)``.
+    For an agent that repeats its actions (``agent.method.spec.repeat``), sees images or the mask of
+    its actions it is ``make_env(agent.method.spec)``.
 
     Example::
 
@@ -313,7 +313,13 @@ class LoadedAgent:
         self._rewards: Any = None
         self._step, self._episodes = 0, self._episodes + 1
 
-    def act(self, obs: Any, reward: SupportsFloat | Array | None = None) -> int | Array:
+    def act(
+        self,
+        obs: Any,
+        reward: SupportsFloat | Array | None = None,
+        *,
+        action_mask: Any = None,
+    ) -> int | Array:
         """The next action.
 
         Args:
@@ -322,6 +328,8 @@ class LoadedAgent:
             reward: of the step before. UDRL subtracts it from the command's return; without it, the
                 command stays as it is. Of a task of several objectives their vector, which is also
                 ``info["reward_vector"]`` of ``make_env``.
+            action_mask: of an agent of masked actions, ``info["action_mask"]`` of the environment;
+                None: obs ends with it, as those of ``make_env(agent.method.spec)`` do.
 
         Returns:
             An action of the environment's own space: a number, or ``[A]`` within its box.
@@ -329,6 +337,8 @@ class LoadedAgent:
         Raises:
             UserError: no observation of the agent's environment, or no reward.
         """
+        if action_mask is not None:
+            obs = self._with_mask(obs, action_mask)
         row = torch.from_numpy(self._checked(obs)).reshape(1, -1)
         gained = None if reward is None else self._gained(reward)
         if (
@@ -358,6 +368,7 @@ class LoadedAgent:
         *,
         command: Mapping[str, Any] | None = None,
         reward: Any = None,
+        action_mask: Any = None,
     ) -> tuple[Any, tuple[Array, ...] | None]:
         """Actions for one observation or for a batch, in the sense of Stable-Baselines3, whose
         ``evaluate_policy`` takes this agent.
@@ -374,6 +385,7 @@ class LoadedAgent:
             reward: of the step before ``[B]``. A command that goes on step by step subtracts it;
                 without it, it stays as it is. ``evaluate_policy(agent, env,
                 callback=agent.take_rewards)`` gives it.
+            action_mask: as for ``act``, of a batch one for each row ``[B, A]``.
 
         Returns:
             The actions, of the environment's own space, and the state, which only commands that go
@@ -382,6 +394,8 @@ class LoadedAgent:
         Raises:
             UserError: as ``act`` and ``reset``.
         """
+        if action_mask is not None:
+            obs = self._with_mask(obs, action_mask)
         rows, is_batch = self._rows(obs)
         asked, guidance = self._commands(command, len(rows))
         inputs: list[Any] = [torch.from_numpy(rows), None, None]
@@ -514,6 +528,22 @@ class LoadedAgent:
 
         check_weights(self.method)
         export(self.method, begin_export(folder, force), report, licence)
+
+    def _with_mask(self, obs: Any, mask: Any) -> Array:
+        """An environment's own observation, or a batch of them, with the masks beside it."""
+        if not self.method.spec.masked:
+            raise UserError(
+                "action_mask: this agent was trained without; leave it out, or train with "
+                "action_masks=true"
+            )
+        from lightning_rl.envs.action_masks import with_mask
+
+        if np.ndim(mask) < 2:
+            return with_mask(self.method.spec, obs, mask)
+        if len(mask) != len(obs):
+            raise UserError(f"action_mask has {len(mask)} rows, obs {len(obs)}; give one for each")
+        pairs = zip(obs, mask, strict=True)
+        return np.stack([with_mask(self.method.spec, *each) for each in pairs])
 
     def _checked(self, obs: Any) -> Array:
         """An observation as a vector, in memory of its own."""

@@ -24,10 +24,11 @@ from lightning_rl.core.config import OFFLINE, keys
 from lightning_rl.core.errors import RolloutError, UserError
 from lightning_rl.core.extras import lacking, require
 from lightning_rl.core.files import adopt
+from lightning_rl.core.gamenames import OWN_IDS
 from lightning_rl.core.limits import nearest, shorten, shown
 from lightning_rl.core.lines import say
 from lightning_rl.core.modules import allow
-from lightning_rl.core.schema import MethodConfig
+from lightning_rl.core.schema import ImageConfig, MethodConfig
 from lightning_rl.core.seeding import kept_generators
 from lightning_rl.core.stopping import Stopped
 from lightning_rl.core.workers import default_workers
@@ -213,6 +214,7 @@ def _run(
         options = begun_again(options)
     method = _build_method(options, config, networks)
     given: dict[str, Any] = {}
+    _say_unused_masks(method)
     if options.dataset is not None:
         from lightning_rl.run.datasets import read_dataset
 
@@ -299,6 +301,25 @@ def _check_feasible(options: RunOptions, config: MethodConfig) -> None:
         )
     if options.recording_epoch_interval > 0:
         require("--recording_epoch_interval", "moviepy")
+
+
+def _say_unused_masks(method: Method) -> None:
+    """Says that an environment gives masks of its actions, where the method does not use them."""
+    spec = method.spec
+    if spec.masked or (isinstance(spec.env, str) and spec.env.startswith(OWN_IDS)):
+        return
+    from lightning_rl.envs.action_masks import gives_masks
+
+    with contextlib.suppress(RolloutError):  # training says it with the request
+        if gives_masks(spec):
+            remedy = (
+                f"{method.implementation} cannot; UDRL, RCP, policy gradients, DDQN and PPO can"
+            )
+            if isinstance(method.cfg, ImageConfig):
+                remedy = "to use it: action_masks=true"
+            say(
+                f"'{spec.gamename}' says in info which actions are possible (action_mask); {remedy}"
+            )
 
 
 def own_loggers(options: RunOptions) -> list[Logger]:

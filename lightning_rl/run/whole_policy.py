@@ -52,7 +52,7 @@ class WholePolicy(nn.Module):
             self.command_names = ("return", *(RAW + name for name in method.command_names))
             usual = (math.nan, *usual)
         space: Any = method.spec.action_space
-        self.continuous = method.spec.continuous
+        self.continuous, self.masked = method.spec.continuous, method.spec.masked
         if self.continuous:
             self.register_buffer("low", torch.from_numpy(space.low.copy()))
             self.register_buffer("high", torch.from_numpy(space.high.copy()))

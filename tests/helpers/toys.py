@@ -74,6 +74,30 @@ class CommandTask(gymnasium.Env[Any, Any]):
         return np.full(1, self.left / 10, np.float32), float(action), self.left == 0, False, {}
 
 
+class MaskedTask(CommandTask):
+    """The same with three actions, of which one that would pay 100 is forbidden, another one at
+    each step; the one after it pays 1.
+    """
+
+    action_space = gymnasium.spaces.Discrete(3)
+    forbidden = 0
+    """How often a forbidden action was taken, in this process."""
+
+    def reset(self, **kwargs: Any) -> Any:
+        obs, _ = super().reset(**kwargs)
+        return obs, self._info()
+
+    def _info(self) -> dict[str, Any]:
+        return {"action_mask": (np.arange(3) != self.left % 3).astype(np.int8)}
+
+    def step(self, action: Any) -> Any:
+        reward = (100.0, 1.0, 0.0)[(action - self.left) % 3]
+        MaskedTask.forbidden += reward == 100
+        obs, _, terminated, truncated, _ = super().step(0)
+        info = {} if terminated else self._info()
+        return obs, reward, terminated, truncated, info
+
+
 class RaisingTask(CommandTask):
     """Raises at its fourth step."""
 
@@ -85,6 +109,6 @@ class RaisingTask(CommandTask):
 
 @pytest.fixture
 def toy_games(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Registers the toy environments as gamenames ``count`` and ``raising``."""
-    for name, cls in (("count", CommandTask), ("raising", RaisingTask)):
+    """Registers the toy environments as gamenames ``count``, ``masked`` and ``raising``."""
+    for name, cls in (("count", CommandTask), ("masked", MaskedTask), ("raising", RaisingTask)):
         monkeypatch.setitem(GAMES, name, Game(cls, horizon=10, max_return=10.0))

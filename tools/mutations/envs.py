@@ -214,4 +214,10 @@ MUTATIONS = [
         (">= length[:, None]] = 0", "> length[:, None]] = 0"),
         ("        self._stand_still(gone)\n", ""),
     ),
+    *area(
+        "envs/action_masks.py", "methods/test_action_masks.py",
+        ("self._all if terminated or truncated else self", "self"),
+        ("or not np.isin(found, (0, 1)).all()", ""),
+        ("found if all(part.any() for part in parts) else None", "found"),
+    ),
 ]  # fmt: skip

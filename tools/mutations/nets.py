@@ -96,4 +96,12 @@ MUTATIONS = [
         "nets/gaussian_latent.py", "functional/test_world_model.py",
         ("return 2 * half, half * (1 - half)", "return 2 * half, 2 * half * (1 - half)"),
     ),
+    *area(
+        "nets/masked.py", "methods/test_action_masks.py",
+        ("(obs[..., -output.shape[-1] :] < 0.5, LOWEST)", "(obs[..., : output.shape[-1]] < 0.5, LOWEST)"),
+        ("output.shape[-1] :] < 0.5, LOWEST)", "output.shape[-1] :] > 0.5, LOWEST)"),
+        ("possible.cumsum(-1) > number.unsqueeze(-1)", "possible.cumsum(-1) >= number.unsqueeze(-1)"),
+        ("noise[..., 1] * possible.sum(-1)", "noise[..., 1] * q.shape[-1]"),
+        ("return masked(self.net(params, obs), obs)", "return self.net(params, obs)"),
+    ),
 ]  # fmt: skip

@@ -113,6 +113,7 @@ ADDED_SINCE = {
     "loss": "squared",
     "adam_eps": 1e-8,
     "normalise_obs": False,
+    "action_masks": False,
 }
 """Keys that were added after some seeds were run, in their order, with the value at which a run
 is as it was without them.
