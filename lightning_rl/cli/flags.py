@@ -272,8 +272,8 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         _flag(
             "--tune",
             (Mode.TUNE,),
-            "override a key of the tune: block: algorithm=asha|bohb|optuna, trials, seeds, budget, "
-            "reports, search; repeatable",
+            "override a key of the tune: block: algorithm=asha|bohb|grid|optuna, trials, seeds, "
+            "budget, reports, search; repeatable",
             dest="tune_settings",
             action="append",
             default=[],

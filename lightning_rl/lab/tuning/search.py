@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -20,6 +21,7 @@ from lightning_rl.core.outputs import Out
 from lightning_rl.core.stopping import LEAVE_S, SIGNALS, after
 from lightning_rl.evolution.cluster import EXECUTORS, join_cluster, leave_cluster
 from lightning_rl.lab.scalars import UnknownScalarError
+from lightning_rl.lab.tuning.grid import run_grid
 from lightning_rl.lab.tuning.results import (
     BEST,
     SEARCH,
@@ -40,6 +42,7 @@ from lightning_rl.run.state import held
 STATE = "ray"  # folder of Ray Tune's own state
 NEEDS = {
     "asha": (),
+    "grid": (),
     "optuna": ("optuna",),
     "bohb": ("ConfigSpace", "hpbandster.optimizers.config_generators.bohb"),
 }
@@ -50,33 +53,18 @@ def tune(plan: Plan, resume: bool) -> int:
     plan.check()
     require("the figure of a search", "matplotlib")
     _require_packages(plan.tune.algorithm)
-    state = plan.folder / STATE
-    if state.exists() and not resume:
+    if (plan.folder / SEARCH).exists() and not resume:
         raise UserError(
             f"'{plan.folder}' already holds a search; continue with --resume, or choose another "
             "--exp_name"
         )
     if resume and (plan.folder / SEARCH).exists():
         require_same(plan)
-    os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", "2")  # what a kill may cost of Ray's state
-    # A trial may fail before its first report.
-    os.environ.setdefault("TUNE_DISABLE_STRICT_METRIC_CHECKING", "1")
-    os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
-    joined = join_cluster(plan.ray_address)
-    import ray
-
-    try:
-        check_room(trial_bundles(plan.options), ray.nodes())
-        with held(plan.folder, "wait until that search has ended, or choose another --exp_name"):
-            keep_record(plan.folder)
-            for name in (BEST, TABLE, SEARCH, "search.png", "search.svg", "search.csv"):
-                refuse_foreign(plan.folder / name)  # before the work
-            remove(plan.folder / FAILED)  # of an earlier start
-            write_search(plan)
-            interrupted = _fit(plan, state, resume)
-    finally:
-        if joined:
-            leave_cluster()
+    if plan.tune.algorithm == "grid":
+        with _searching(plan):
+            interrupted = run_grid(plan)
+    else:
+        interrupted = _with_ray(plan, resume)
     if interrupted:
         say(
             f"interrupted; continue with --resume, what was tried is in '{plan.folder}'", error=True
@@ -95,6 +83,36 @@ def tune(plan: Plan, resume: bool) -> int:
     order = ranked(trials, plan.tune.mode)
     draw_search(Out(plan.folder / "search"), order, read_search(plan.folder))
     return 0
+
+
+def _with_ray(plan: Plan, resume: bool) -> int:
+    """Runs the trials on a cluster of Ray's; the signal that has interrupted it, or 0."""
+    os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", "2")  # what a kill may cost of Ray's state
+    # A trial may fail before its first report.
+    os.environ.setdefault("TUNE_DISABLE_STRICT_METRIC_CHECKING", "1")
+    os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
+    joined = join_cluster(plan.ray_address)
+    import ray
+
+    try:
+        check_room(trial_bundles(plan.options), ray.nodes())
+        with _searching(plan):
+            return _fit(plan, plan.folder / STATE, resume)
+    finally:
+        if joined:
+            leave_cluster()
+
+
+@contextlib.contextmanager
+def _searching(plan: Plan) -> Iterator[None]:
+    """The folder of the search is ours alone; it says what is searched."""
+    with held(plan.folder, "wait until that search has ended, or choose another --exp_name"):
+        keep_record(plan.folder)
+        for name in (BEST, TABLE, SEARCH, "search.png", "search.svg", "search.csv"):
+            refuse_foreign(plan.folder / name)  # before the work
+        remove(plan.folder / FAILED)  # of an earlier start
+        write_search(plan)
+        yield
 
 
 def _require_packages(algorithm: str) -> None:

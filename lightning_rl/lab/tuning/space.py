@@ -25,7 +25,7 @@ from lightning_rl.run.callbacks import BUDGETS
 class TuneConfig:
     """Keys of a ``tune:`` block; ``configs/upside_down.yaml`` explains them."""
 
-    algorithm: Literal["asha", "bohb", "optuna"]
+    algorithm: Literal["asha", "bohb", "grid", "optuna"]
     trials: Agents
     seeds: Annotated[int, Field(gt=0, le=SEEDS)]
     metric: str
@@ -51,6 +51,13 @@ class TuneConfig:
                 "tune search is empty: name the keys to search, e.g. {learning_rate: {log: "
                 "[1.0e-4, 1.0e-2]}}"
             )
+        if self.algorithm == "grid":
+            for key, description in self.search.items():
+                if "choice" not in description:
+                    raise ValueError(
+                        f"tune algorithm grid: '{key}' has no list of values; give "
+                        f"search.{key}={{choice: [..]}}"
+                    )
 
 
 def load_tune_config(
@@ -81,7 +88,11 @@ def load_tune_config(
     config = build_config(TuneConfig, [*blocks, ("--tune", settings)])
     (total,) = config.budget.values()
     # With more reports than the budget, nothing would be trained before the first.
-    return dataclasses.replace(config, reports=min(config.reports, total))
+    config = dataclasses.replace(config, reports=min(config.reports, total))
+    if config.algorithm == "grid":
+        sizes = [len(space.values) for space in spaces(config.search)]
+        config = dataclasses.replace(config, trials=math.prod(sizes))
+    return config
 
 
 FORMS = {

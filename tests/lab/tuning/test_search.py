@@ -2,6 +2,7 @@ import csv
 import dataclasses
 import itertools
 import math
+import shutil
 import subprocess
 import sys
 import time
@@ -63,6 +64,7 @@ def search_flags(logdir, *tune, gamename="cartpole"):
 
 
 LOG_RATES = "search={learning_rate: {log: [1.0e-4, 1.0e-2]}}"
+RATES = "search={learning_rate: {choice: [1.0e-4, 1.0e-3, 1.0e-2, 1.0e-1]}}"
 
 
 @pytest.mark.parametrize("name", ["UDRL", "DDQN"])  # seeds one by one, and stacked
@@ -321,6 +323,25 @@ def test_a_search_from_the_command_line(tmp_path, capsys, ray_cluster):
     )
 
 
+def test_a_grid_trains_every_combination_to_the_end(tmp_path, capsys):
+    rates = "search={learning_rate: {choice: [1.0e-3, 1.0e+38]}, tau: {choice: [0.0, 1.0]}}"
+    flags = search_flags(tmp_path, "algorithm=grid", "seeds=1", "reports=1", rates)
+    flags += ["--preset", "original", "--tune", "budget={max_env_steps: 50}"]
+    assert cli(*flags) == 0
+    folder = tmp_path / "cartpole" / "default" / "UDRL" / "tune"
+    rows = {row["trial"]: row for row in csv.DictReader((folder / "trials.csv").open())}
+    found = [(row["learning_rate"], row["tau"]) for _, row in sorted(rows.items())]
+    assert found == [("0.001", "0"), ("0.001", "1"), ("1e+38", "0"), ("1e+38", "1")]
+    states = [rows[name]["state"].split(":")[0] for name in sorted(rows)]
+    assert states == ["finished", "finished", "failed", "failed"]
+    reports = {path: path.read_text() for path in folder.glob("*/reports.csv")}
+    shutil.rmtree(folder / "001")  # as if it had been killed before that
+    assert cli(*flags, "--resume") == 0
+    assert {path: path.read_text() for path in folder.glob("*/reports.csv")} == reports
+    assert cli(*flags) == 2
+    assert "already holds a search" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_a_metric_that_no_trial_logs_ends_the_search_at_the_first(tmp_path, capsys, ray_cluster):
     tune = ("trials=12", "seeds=2", "reports=2", "budget={max_env_steps: 200}", LOG_RATES)
@@ -365,7 +386,8 @@ def test_a_killed_search_goes_on(tmp_path, algorithm):
     """
     for package in NEEDS[algorithm]:
         pytest.importorskip(package)
-    tune = (f"algorithm={algorithm}", "trials=4", "seeds=2", "reports=3", LOG_RATES)
+    rates = RATES if algorithm == "grid" else LOG_RATES
+    tune = (f"algorithm={algorithm}", "trials=4", "seeds=2", "reports=3", rates)
     flags = search_flags(tmp_path, *tune, "budget={max_env_steps: 900}")
     command = [sys.executable, str(ROOT / "trainer.py"), *flags]
     folder = tmp_path / "cartpole" / "default" / "UDRL" / "tune"
@@ -411,7 +433,7 @@ def test_what_cannot_be_searched_is_refused(tmp_path, capsys, monkeypatch):
     assert cli(*base, "--use_tune", "--tune", "algorithm=bohb") == 2
     message = capsys.readouterr().err
     assert message.startswith("error: --tune algorithm=bohb: ConfigSpace is not installed (")
-    assert message.endswith("); pip install 'lightning_rl[bohb]', or take asha or optuna\n")
+    assert message.endswith("); pip install 'lightning_rl[bohb]', or take asha or grid or optuna\n")
     with pytest.raises(UserError, match="is not the tune/ folder of a search"):
         read_search(tmp_path)
 

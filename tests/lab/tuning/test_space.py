@@ -127,7 +127,8 @@ def test_a_search_that_cannot_run_is_refused_before_it_starts(tmp_path):
             {"budget": {"train_episodes": 5}},
             "expected one of max_env_steps, max_episodes, max_epochs",
         ),
-        ({"algorithm": "grid"}, "key 'algorithm': .*'asha', 'bohb' or 'optuna'"),
+        ({"algorithm": "tpe"}, "key 'algorithm': .*'asha', 'bohb', 'grid' or 'optuna'"),
+        ({"algorithm": "grid"}, "tune algorithm grid: 'learning_rate' has no list of values"),
         (
             {"settings": {"tau": 0.1}, "search": {"tau": {"uniform": [0, 1]}}},
             "'tau' is in the budget or the settings",
