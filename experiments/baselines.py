@@ -370,7 +370,7 @@ def _train(
 
         def log(env_steps: int, scalars: dict[str, float]) -> None:
             logger.log_metrics(scalars, env_steps)
-            bar.show(min(1.0, epochs.share), [*last_returns(scalars), f"{env_steps:,} steps"])
+            bar.show(min(1.0, epochs.share), f"{env_steps:,} steps", last_returns(scalars))
 
         epochs = Epochs(cfg, spec, options.seed, log)
         try:

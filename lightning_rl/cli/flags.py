@@ -18,7 +18,7 @@ from lightning_rl.core.kinds import Whole, checked_path, count, process_count
 from lightning_rl.core.limits import EPISODES
 from lightning_rl.run.options import KINDS, OPTIONS
 
-FINAL_EVAL_EPISODES = 100
+FINAL_EVAL_EPISODES = 20
 IMAGINED_EPISODES = 200
 SWEEP_EPISODES = 50  # for each of its commands
 

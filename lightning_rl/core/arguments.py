@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import importlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -117,9 +119,24 @@ class Tool:
         """Does what the arguments ask for."""
         if isinstance(self.run, str):
             module, _, name = self.run.partition(":")
-            getattr(importlib.import_module(module), name)(given)
+            with _loading():
+                found = importlib.import_module(module)
+            getattr(found, name)(given)
         else:
             self.run(given)
+
+
+@contextmanager
+def _loading() -> Iterator[None]:
+    """Says on a terminal that packages are loaded, until they are."""
+    shown = sys.stderr.isatty()
+    if shown:
+        print("loading ..", end="\r", file=sys.stderr, flush=True)
+    try:
+        yield
+    finally:
+        if shown:
+            print("\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True)

@@ -13,17 +13,17 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console, RenderableType
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
 from lightning_rl.core.limits import escaped
 from lightning_rl.core.lines import say
 
-_PIPED_WIDTH = 200  # for files and pipes, which would otherwise be cut to 80 columns
+_PIPED_WIDTH = 10_000  # for files and pipes, which would otherwise be cut to 80 columns
 _LINE_EVERY_S = 30.0
 _PART_EVERY_S = 0.25
 _BAR = 12
-_AROUND = _BAR + len(" 100.0%  99:59:59 left ")
+_AROUND = _BAR + len("   99:59:59 left ")
 
 
 class _Console(Console):
@@ -39,20 +39,45 @@ def put(*parts: RenderableType) -> None:
     """Prints tables and lines to standard output; lines are never broken."""
     console = _Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH)
     for part in parts:
-        console.print(part, soft_wrap=isinstance(part, str))
+        console.print(part, soft_wrap=isinstance(part, str), highlight=False)
+
+
+def terminal_width() -> int | None:
+    """Columns of the terminal that standard output is; None: it is none."""
+    return Console().width if sys.stdout.isatty() else None
+
+
+class _TimeLeft(ProgressColumn):
+    """The clock of a bar, which goes on between its news."""
+
+    def __init__(self, words: Callable[[], str]):
+        super().__init__()
+        self.words = words
+
+    def render(self, task: Task) -> Text:
+        return Text(self.words())
 
 
 class ProgressBar:
-    """A bar, the percentage, the time left and what else fits into the line; lines begin with the
-    name.
+    """A bar, how much is done, the time left and what else fits into the line; lines begin with
+    the name.
 
-    share: of the work that is done already, 0 .. 1; epoch: the share that an epoch adds (0 where
-    that is not known yet), of which ``under_way`` shows parts; None where there are no epochs.
+    share: of the work that is done already, 0 .. 1; done: the same in words, e.g. ``3 of 8
+    agents``; epoch: the share that an epoch adds (0 where that is not known yet), of which
+    ``under_way`` shows parts; None where there are no epochs; called: what an epoch is.
     """
 
-    def __init__(self, name: str, share: float = 0.0, epoch: float | None = None):
-        self.name, self._first, self.epoch = escaped(name), share, epoch
-        self.share, self._facts, self._part, self._pid = share, list[str](), 0.0, os.getpid()
+    def __init__(
+        self,
+        name: str,
+        share: float = 0.0,
+        done: str = "",
+        epoch: float | None = None,
+        called: str = "epoch",
+    ):
+        self.name, self._first, self.epoch, self.called = escaped(name), share, epoch, called
+        self.share, self._done, self._facts = share, done, list[str]()
+        self._part, self._pid = 0.0, os.getpid()
         self._started, self._next = time.monotonic(), 0.0
         self._end: float | None = None  # when all will be done, as far as that is known
         self._printed = -math.inf  # so that the first line comes with the first news
@@ -60,20 +85,25 @@ class ProgressBar:
         self._room = console.width - _AROUND
         self._bar: Progress | None = None
         if console.is_terminal:
-            texts = ("{task.fields[percent]}", "{task.fields[left]}", "{task.description}")
-            columns = [TextColumn(text, markup=False) for text in texts]
-            self._bar = Progress(BarColumn(_BAR), *columns, console=console, refresh_per_second=4)
-            self._task = self._bar.add_task("", total=1.0, percent="", left="")
-            self.show(share, [])
+            columns = (
+                BarColumn(_BAR),
+                TextColumn("{task.fields[done]}", markup=False),
+                _TimeLeft(self._time_left),
+                TextColumn("{task.description}", markup=False),
+            )
+            self._bar = Progress(*columns, console=console, refresh_per_second=4)
+            self._task = self._bar.add_task("", total=1.0, done=done)
+            self.show(share, done, [])
             self._bar.start()
         global _open
         _open = self
 
-    def show(self, share: float, facts: Sequence[str]) -> None:
+    def show(self, share: float, done: str, facts: Sequence[str]) -> None:
         """Moves the bar. facts: what there is to say, the most important first; of these as many
         are shown as fit.
         """
-        self.share, self._facts, self._part = share, [escaped(fact) for fact in facts], 0.0
+        self.share, self._done, self._part = share, escaped(done), 0.0
+        self._facts = [escaped(fact) for fact in facts]
         now, new = time.monotonic(), share - self._first
         if new > 0:
             self._end = now + (now - self._started) * (1 - share) / new
@@ -96,24 +126,26 @@ class ProgressBar:
             self._part, self._next = part, now + _PART_EVERY_S
             self._draw(
                 min(1.0, self.share + part * self.epoch),
-                [f"{part:.0%} of this epoch", *self._facts],
+                [f"{part:.0%} of this {self.called}", *self._facts],
                 now,
             )
 
     def _draw(self, share: float, facts: Sequence[str], now: float) -> None:
-        left = (
-            f"{_clock(now - self._started)} so far"
-            if self._end is None
-            else f"{_clock(self._end - now)} left"
-        )
         if self._bar is not None:
-            text = _fitting(facts, self._room)
-            self._bar.update(
-                self._task, completed=share, description=text, percent=f"{share:>6.1%}", left=left
-            )
+            text = _fitting(facts, self._room - len(self._done))
+            self._bar.update(self._task, completed=share, description=text, done=self._done)
         elif now - self._printed >= _LINE_EVERY_S:
             self._printed = now
-            say(" · ".join([self.name, f"{share:.1%}", left, *facts]), error=True)
+            say(" · ".join([self.name, self._done, self._time_left(now), *facts]), error=True)
+
+    def _time_left(self, now: float | None = None) -> str:
+        """The time until all is done, as far as that is known; then the time that it took."""
+        now = time.monotonic() if now is None else now
+        if self.share >= 1:
+            return f"{_clock(now - self._started)} in all"
+        if self._end is None:
+            return f"{_clock(now - self._started)} so far"
+        return f"{_clock(self._end - now)} left"
 
     def close(self) -> None:
         """Stops the bar where it is."""
@@ -155,15 +187,19 @@ Advance = Callable[[int, str], None]
 """(how many more are done, what comes next)."""
 
 
+def silent(count: int, now: str) -> None:
+    """An ``Advance`` that shows nothing."""
+
+
 @contextmanager
 def counting(total: int, what: str) -> Iterator[Advance]:
     """Shows how many of ``total`` are done; what: they are, e.g. ``agents``."""
-    bar, done = ProgressBar(what), 0
+    bar, done = ProgressBar(what, done=f"0 of {total:,} {what}"), 0
 
     def advance(count: int, now: str) -> None:
         nonlocal done
         done += count
-        bar.show(done / total, [f"{done} of {total} {what}", now])
+        bar.show(done / total, f"{done:,} of {total:,} {what}", [now])
 
     try:
         yield advance

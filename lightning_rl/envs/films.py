@@ -128,13 +128,14 @@ def shown_env(spec: EnvSpec, story: Story, show: Callable[[Array], None]) -> Ite
 @contextlib.contextmanager
 def filming_env(spec: EnvSpec, path: Path, story: Story | None = None) -> Iterator[Filmed]:
     """An environment whose episodes are encoded as they are played, and written to ``path``
-    (mp4) on leaving.
+    (mp4) on leaving; its last frame stays for a second.
     """
     writer: Any = None
     size: tuple[int, ...] = ()
+    last: Array | None = None
 
     def show(frame: Array) -> None:
-        nonlocal writer, size
+        nonlocal writer, size, last
         if writer is None:
             # or moviepy takes the program that encodes from any .env above it
             os.environ["PYTHON_DOTENV_DISABLED"] = "1"
@@ -149,10 +150,14 @@ def filming_env(spec: EnvSpec, path: Path, story: Story | None = None) -> Iterat
                 "draw all alike"
             )
         writer.write_frame(frame)
+        last = frame
 
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as encoding:
         film = f"{folder}/film.mp4"
         with shown_env(spec, story or Story(), show) as env:
             yield env
+            if last is not None:
+                for _ in range(round(env.fps)):
+                    writer.write_frame(last)
         encoding.close()
         write_bytes(path, Path(film).read_bytes())

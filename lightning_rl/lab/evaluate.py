@@ -19,16 +19,17 @@ import numpy as np
 import torch
 
 from lightning_rl.core.checks import check_weights, check_workers, whole_number
-from lightning_rl.core.console import counting
+from lightning_rl.core.console import Advance, counting, silent
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.extras import lacking, require
 from lightning_rl.core.files import read_text, refuse_foreign, write_plain
 from lightning_rl.core.limits import EPISODES, WHOLE, shorten, shown
-from lightning_rl.core.lines import three_digits
+from lightning_rl.core.lines import say, three_digits
 from lightning_rl.core.outputs import File, Out, owned_picture
 from lightning_rl.core.types import ActionMode, Episode, Request
 from lightning_rl.envs.gym import can_film
 from lightning_rl.functional.statistics import summarise
+from lightning_rl.lab.evaluation import Evaluation
 from lightning_rl.lab.obedience import CALIBRATION_EPISODES, calibrate, misses, obedience
 from lightning_rl.lab.tables import put_rows
 from lightning_rl.methods.base import Method
@@ -58,7 +59,7 @@ def evaluate(
     episodes: int = 100,
     command: Mapping[str, float] | None = None,
     num_workers: int = 0,
-) -> dict[str, Any]:
+) -> Evaluation:
     """Plays a trained policy, with sampled and with greedy actions on the same environment seeds.
     Writes nothing.
 
@@ -69,8 +70,8 @@ def evaluate(
         num_workers: processes that play episodes; 0: this one. Results do not depend on it.
 
     Returns:
-        implementation, gamename, env_steps, episodes, command; ``sampled`` and ``greedy``, each
-        with the statistics ``return`` and ``length`` (mean, sd, median, iqm, min, max) and the
+        A dict: implementation, gamename, env_steps, episodes, command; ``sampled`` and ``greedy``,
+        each with the statistics ``return`` and ``length`` (mean, sd, median, iqm, min, max) and the
         single ``returns`` and ``lengths``; of PCN also ``objectives``, the statistics of each.
 
     Raises:
@@ -92,8 +93,19 @@ def evaluate(
     check_weights(method)
     if not isinstance(agent, LoadedAgent):  # which is prepared
         method.prepare_evaluation()
-    asked = full_command(method, {} if command is None else command)
-    sampled, greedy = play(method, [(asked, "sampled"), (asked, "greedy")], episodes, num_workers)
+    return Evaluation(_report(method, {} if command is None else command, episodes, num_workers))
+
+
+def _report(
+    method: Method,
+    command: Mapping[str, float],
+    episodes: int,
+    num_workers: int,
+    advance: Advance = silent,
+) -> dict[str, Any]:
+    asked = full_command(method, command)
+    both: list[tuple[Asked, ActionMode]] = [(asked, "sampled"), (asked, "greedy")]
+    sampled, greedy = play(method, both, episodes, num_workers, advance)
     return {
         **_about(method),
         "episodes": episodes,
@@ -104,15 +116,35 @@ def evaluate(
 
 
 def play(
-    method: Method, asked: Sequence[tuple[Asked, ActionMode]], episodes: int, num_workers: int
+    method: Method,
+    asked: Sequence[tuple[Asked, ActionMode]],
+    episodes: int,
+    num_workers: int,
+    advance: Advance = silent,
 ) -> list[list[Episode]]:
     """``episodes`` episodes for each command and mode, all on the same environment seeds."""
     requests = []
     for command, mode in asked:
         requests += _requests(method, episodes, command, mode)
-    with contextlib.closing(method.collector(num_workers)) as collector:
-        played = collector.collect(requests, method.policy.state_dict(), version=0)
+    at_once = 2 * method.cfg.chunk_size  # that two workers play, as they would without a bar
+    played = collected(method, requests, num_workers, at_once, advance)
     return [played[i : i + episodes] for i in range(0, len(played), episodes)]
+
+
+def collected(
+    method: Method, requests: Sequence[Request], num_workers: int, at_once: int, advance: Advance
+) -> list[Episode]:
+    """The episodes of requests, ``at_once`` of them in a collection, after which ``advance`` is
+    told.
+    """
+    episodes: list[Episode] = []
+    policy = method.policy.state_dict()
+    with contextlib.closing(method.collector(num_workers)) as collector:
+        for first in range(0, len(requests), at_once):
+            chunk = requests[first : first + at_once]
+            episodes += collector.collect(chunk, policy, version=0)
+            advance(len(chunk), f"return {three_digits(episodes[-1].ret)}")
+    return episodes
 
 
 def _requests(method: Method, episodes: int, asked: Asked, mode: ActionMode) -> list[Request]:
@@ -246,10 +278,14 @@ def evaluate_checkpoint(
     out.check(kept, _owned_report)  # before the work
     out.check(film, lambda _: _owned_report(kept))
     about = {"checkpoint": str(path), "asked": given}
-    report = {**about, **evaluate(method, episodes, given, num_workers), "video": None}
+    method.prepare_evaluation()
+    with counting(2 * episodes, "episodes") as advance:
+        played = _report(method, given, episodes, num_workers, advance)
+    report = {**about, **played, "video": None}
     # Before the environment's own code draws: what was played is not lost.
     out.write(_report_file(kept, report))
     if can_film(method.spec) and lacking("a film", "moviepy") is None:
+        say("filming an episode ..")
         (request,) = _requests(method, 1, full_command(method, given), method.action_mode)
         record_episode(method, request, film, asked_text(given))
         report["video"] = str(film)
@@ -325,7 +361,9 @@ def sweep(
     asked: list[tuple[Asked, ActionMode]] = [(command, "sampled") for command in commands]
     obtained = []
     rows = []
-    for value, played in zip(values, play(method, asked, episodes, num_workers), strict=True):
+    with counting(len(asked) * episodes, "episodes") as advance:
+        of_each = play(method, asked, episodes, num_workers, advance)
+    for value, played in zip(values, of_each, strict=True):
         returns = [episode.ret for episode in played]
         obtained.append(returns)
         rows.append(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from lightning_rl.core.console import counting
 from lightning_rl.core.errors import UserError
 from lightning_rl.functional.pareto import hypervolume
 from lightning_rl.lab.evaluate import play
@@ -27,8 +28,10 @@ def play_front(method: PCN, episodes: int, num_workers: int) -> dict[str, Any]:
     if not commands:
         raise UserError("command sweep: the policy has no front yet; train it longer")
     asked = [(Asked(command), method.action_mode) for command in commands]
+    with counting(len(asked) * episodes, "episodes") as advance:
+        of_each = play(method, asked, episodes, num_workers, advance)
     rows, means = [], []
-    for command, played in zip(commands, play(method, asked, episodes, num_workers), strict=True):
+    for command, played in zip(commands, of_each, strict=True):
         mean = vector_returns(played).mean(0)
         means.append(mean)
         row = {

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lightning_rl.core.console import Advance
+from lightning_rl.core.console import Advance, silent
 from lightning_rl.core.extras import require
 from lightning_rl.core.lines import say
 from lightning_rl.core.types import Array, Request
@@ -164,9 +164,7 @@ def table(tried: Mapping[float, Trials], floor: float) -> tuple[Array, Array, Ar
     return asked, first, guided
 
 
-def calibrate(
-    method: Method, num_workers: int = 0, advance: Advance = lambda count, now: None
-) -> Calibration:
+def calibrate(method: Method, num_workers: int = 0, advance: Advance = silent) -> Calibration:
     """Fits the map from the return that is asked for to the command, and the guidance, that obtain
     it.
 

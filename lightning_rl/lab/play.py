@@ -18,7 +18,7 @@ from lightning_rl.core.types import Array, Episode
 from lightning_rl.envs.films import shown_env
 from lightning_rl.envs.gym import can_film
 from lightning_rl.functional.statistics import summarise
-from lightning_rl.lab.evaluate import asked_text, exact, in_words, parse_command
+from lightning_rl.lab.evaluate import asked_text, collected, exact, in_words, parse_command
 from lightning_rl.methods.base import Method
 from lightning_rl.rollouts.data_module import evaluation_requests
 from lightning_rl.run.callbacks import play_filmed, story_of
@@ -69,16 +69,8 @@ def play(method: Method, asked: Asked, count: int, seed: int) -> list[Episode]:
     """``count`` episodes, each a function of the seed and its number."""
     command, guidance = asked
     requests = evaluation_requests(seed, "playing", 0, count, command, method.action_mode, guidance)
-    episodes: list[Episode] = []
-    with (
-        contextlib.closing(method.collector(0)) as collector,
-        counting(count, "episodes") as advance,
-    ):
-        for first in range(0, count, _AT_ONCE):
-            chunk = requests[first : first + _AT_ONCE]
-            episodes += collector.collect(chunk, method.policy.state_dict(), version=0)
-            advance(len(chunk), f"return {three_digits(episodes[-1].ret)}")
-    return episodes
+    with counting(count, "episodes") as advance:
+        return collected(method, requests, 0, _AT_ONCE, advance)
 
 
 def obtained(returns: Sequence[float]) -> str:

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
+from rich import box
 from rich.table import Table
 
-from lightning_rl.core.console import put
+from lightning_rl.core.console import put, terminal_width
 from lightning_rl.core.limits import escaped
 from lightning_rl.core.outputs import File, Out, owned_table
 
@@ -85,17 +86,64 @@ def put_rows(
     styles: Sequence[str | None] = (),
     end: str = "",
 ) -> None:
-    """Prints header and rows as a table, columns of numbers to the right.
+    """Prints header and rows as a table, columns of numbers to the right; no word is cut: where
+    they do not fit beside each other, the rows stand below each other.
 
     styles: of the rows, e.g. ``red``; None: plain. end: a line below the table and its caption.
     """
-    table = Table(title=title, caption=caption)
-    for heading, *cells in zip(*rows, strict=True):
+    columns = [[escaped(cell) for cell in column] for column in zip(*rows, strict=True)]
+    widths = _widths(columns, terminal_width())
+    if widths is None:
+        put(title, *_one_below_another(rows), *filter(None, [caption]), *end.splitlines())
+        return
+    table = Table(
+        title=title,
+        caption=caption,
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    for (heading, *cells), width in zip(columns, widths, strict=True):
         right = any(cells) and all(is_number(cell) for cell in cells if cell)
-        table.add_column(heading, justify="right" if right else "left")
+        table.add_column(heading, justify="right" if right else "left", width=width)
     for row, style in itertools.zip_longest(rows[1:], styles):
         table.add_row(*row, style=style)
     put(table, *end.splitlines())
+
+
+_GAP = 2  # characters between two columns of a table
+
+
+def _widths(columns: Sequence[Sequence[str]], most: int | None) -> list[int] | None:
+    """The widths of a table's columns, which are broken between words, the widest first, until
+    all fit into ``most``; None where they do not.
+    """
+    widths = [max(map(len, column)) for column in columns]
+    words = [[word for cell in column for word in cell.split()] for column in columns]
+    narrowest = [max(map(len, each), default=0) for each in words]
+    if most is None:
+        return widths
+    room = most - _GAP * (len(columns) - 1)
+    while sum(widths) > room:
+        wide = [k for k, width in enumerate(widths) if width > narrowest[k]]
+        if not wide:
+            return None
+        widths[max(wide, key=widths.__getitem__)] -= 1
+    return widths
+
+
+def _one_below_another(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Each row as lines of heading and cell, without empty ones."""
+    headings = rows[0]
+    wide = max(map(len, headings))
+    lines = []
+    for row in rows[1:]:
+        lines.append("")
+        for heading, cell in zip(headings, row, strict=True):
+            if cell:
+                lines.append(f"{heading:<{wide}}  {cell}")
+    return [*lines, ""]
 
 
 def csv_text(table: pd.DataFrame) -> bytes:

@@ -189,8 +189,11 @@ class StopAtReturn(Callback):
 
 
 class RunProgress(Callback):
-    """Steps per second, last returns and the time left, by whichever budget ends first;
-    max_episodes: of each seed. offline: updates per second, as no steps are taken.
+    """How much is used of the budget that ends first, in its unit, the time left, the last return
+    and the speed.
+
+    max_episodes: of each seed. offline: updates per second, as no steps are taken. epoch: what an
+    epoch is called.
     """
 
     def __init__(
@@ -200,23 +203,25 @@ class RunProgress(Callback):
         max_env_steps: int | None,
         max_episodes: int | None = None,
         offline: bool = False,
+        epoch: str = "epoch",
     ):
-        self.name, self.max_epochs, self.max_env_steps, self.max_episodes = (
-            name,
-            max_epochs,
-            max_env_steps,
-            max_episodes,
-        )
+        self.name, self.max_epochs, self.epoch = name, max_epochs, epoch
+        self.max_env_steps, self.max_episodes = max_env_steps, max_episodes
         self.counter, self.unit = ("num_updates", "updates") if offline else ("env_steps", "steps")
         self._bar: ProgressBar | None = None
         self._started = time.monotonic()
         self._done_at_start = 0
 
-    def share(self, epochs: int, env_steps: int, episodes: float = 0.0) -> float:
-        """Share of the budget that is used, 0 .. 1."""
-        by_steps = env_steps / self.max_env_steps if self.max_env_steps else 0.0
-        by_episodes = episodes / self.max_episodes if self.max_episodes else 0.0
-        return min(1.0, max(epochs / self.max_epochs, by_steps, by_episodes))
+    def used(self, epochs: int, env_steps: int, episodes: float = 0.0) -> tuple[float, str]:
+        """Share of the budget that is used, 0 .. 1, and how much that is, in its unit."""
+        share, words = epochs / self.max_epochs, f"{epochs:,} of {self.max_epochs:,} {self.epoch}s"
+        if self.max_episodes and episodes / self.max_episodes >= share:
+            share = episodes / self.max_episodes
+            words = f"{episodes:,.0f} of {self.max_episodes:,} episodes"
+        if self.max_env_steps and env_steps / self.max_env_steps >= share:
+            share = env_steps / self.max_env_steps
+            words = f"{env_steps:,} of {self.max_env_steps:,} steps"
+        return min(1.0, share), words
 
     def on_train_start(self, trainer: Trainer, pl_module: Any) -> None:
         self._started = time.monotonic()
@@ -225,8 +230,8 @@ class RunProgress(Callback):
             1 / self.max_epochs if self.max_env_steps is None and self.max_episodes is None else 0.0
         )
         steps = int(pl_module.env_steps)
-        share = self.share(trainer.current_epoch, steps, float(pl_module.episodes))
-        self._bar = ProgressBar(self.name, share, epoch)
+        share, used = self.used(trainer.current_epoch, steps, float(pl_module.episodes))
+        self._bar = ProgressBar(self.name, share, used, epoch, self.epoch)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: Any) -> None:
         assert self._bar is not None
@@ -234,11 +239,12 @@ class RunProgress(Callback):
         count, unit = int(getattr(pl_module, self.counter)), self.unit
         rate = (count - self._done_at_start) / max(time.monotonic() - self._started, 1e-9)
         returns = last_returns(pl_module.scalars)
-        done = f"{count:,}" if count < 100_000 else f"{count / 1e6:.2f}M"
-        counts = (f"epoch {epoch}/{self.max_epochs}", f"{done} {unit}")
-        share = self.share(epoch, steps, pl_module.scalars.get("time/episodes", 0.0))
+        share, used = self.used(epoch, steps, pl_module.scalars.get("time/episodes", 0.0))
         self._bar.epoch = max(0.0, share - self._bar.share)
-        self._bar.show(share, [*returns[:1], f"{rate:,.0f} {unit}/s", *returns[1:], *counts])
+        speed, counts = f"{rate:,.0f} {unit}/s", [f"{self.epoch} {epoch:,}", f"{count:,} {unit}"]
+        if used.endswith(f" {unit}"):
+            speed, counts = f"{rate:,.0f}/s", counts[:1]
+        self._bar.show(share, used, [*returns[:1], speed, *returns[1:], *counts])
 
     def _close(self) -> None:
         if self._bar is not None:

@@ -12,6 +12,7 @@ from torch.utils.tensorboard.summary import hparams as hparams_summary
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import require_place
+from lightning_rl.run.callbacks import RETURNS
 from lightning_rl.run.options import RunOptions
 
 # Names only, the values come with the scalars.
@@ -38,6 +39,9 @@ class RunLogger(TensorBoardLogger):
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
         """The first call marks a start at its step: TensorBoard drops later values of an earlier
         start that was killed.
+
+        Returns are written under ``Returns/``, too: TensorBoard sorts groups by name and opens the
+        first two.
         """
         self._require_place()
         if not self._begun:
@@ -46,7 +50,10 @@ class RunLogger(TensorBoardLogger):
                 Event(session_log=SessionLog(status=SessionLog.START)), step
             )
         try:
-            super().log_metrics(dict(metrics), step)
+            first = {
+                f"Returns/{name}": metrics[tag] for name, tag in RETURNS.items() if tag in metrics
+            }
+            super().log_metrics({**metrics, **first}, step)
         # what Lightning makes of whatever is raised meanwhile: a worker's death, a full disk
         except ValueError as error:
             raise (error.__cause__ or error) from None

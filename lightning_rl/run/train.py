@@ -26,7 +26,7 @@ from lightning_rl.core.extras import lacking, require
 from lightning_rl.core.files import adopt
 from lightning_rl.core.gamenames import OWN_IDS
 from lightning_rl.core.limits import nearest, shorten, shown
-from lightning_rl.core.lines import say
+from lightning_rl.core.lines import say, three_digits
 from lightning_rl.core.modules import allow
 from lightning_rl.core.schema import ImageConfig, MethodConfig
 from lightning_rl.core.seeding import kept_generators
@@ -87,6 +87,14 @@ class Run:
     path: Path
     metrics: Mapping[str, float]
     signal: int = 0
+
+    def __repr__(self) -> str:
+        method = self.method
+        facts = [f"{int(method.env_steps):,} steps"]
+        if method.monitor in method.scalars:
+            facts.append(f"eval {three_digits(method.scalars[method.monitor])}")
+        where = f"{method.implementation}, {method.gamename}, seed {method.seed}"
+        return f"Run({where}: {', '.join(facts)}, {self.path})"
 
 
 def train(
@@ -459,7 +467,9 @@ def _trainer(
         episodes = getattr(config, "train_episodes", None)
         offline = getattr(config, OFFLINE, False)
         budgets = config.epoch_budget, config.max_env_steps, episodes
-        every.append(RunProgress(name, *budgets, offline))
+        searches = implementation(options.implementation).has_population
+        epoch = "generation" if searches else "epoch"
+        every.append(RunProgress(name, *budgets, offline, epoch))
     return Trainer(
         accelerator=options.accelerator,
         default_root_dir=options.run_dir,

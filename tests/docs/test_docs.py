@@ -195,7 +195,12 @@ def test_a_row_has_the_value_that_stands_last_and_the_words_that_stand_first():
 
 def test_a_config_table_with_what_a_gamename_and_a_preset_change(capsys):
     """Every value is the one that a run has, written as --set takes it."""
-    assert main(["config", "UDRL", "--gamename", "LunarLander-v3", "--preset", "weighted"]) == 0
+    assert (
+        main(
+            ["config", "UDRL", "--gamename", "LunarLander-v3", "--preset", "weighted", "--markdown"]
+        )
+        == 0
+    )
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "| key | value | meaning and source |"
     assert (
@@ -221,12 +226,14 @@ def test_a_config_table_with_what_a_gamename_and_a_preset_change(capsys):
 
 def test_refreshing_by_hand(tmp_path, capsys):
     page = tmp_path / "page.md"
-    page.write_text("before\n\n<!-- made by: lightning-rl config QL -->\n| stale row |\n\nafter\n")
+    page.write_text(
+        "before\n\n<!-- made by: lightning-rl config QL --markdown -->\n| stale row |\n\nafter\n"
+    )
     assert main(["docs", str(page)]) == 0
     text = page.read_text()
     assert text.startswith(
-        "before\n\n<!-- made by: lightning-rl config QL -->\n| key | default | meaning and source "
-        "|\n"
+        "before\n\n<!-- made by: lightning-rl config QL --markdown -->\n"
+        "| key | default | meaning and source |\n"
     )
     assert text.endswith("|\n\nafter\n")
     assert "stale row" not in text

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import torch
-from helpers.runs import cli, refused, run_dir, train_cli
+from helpers.runs import cli, run_dir, train_cli
 from helpers.toys import CommandTask
 
 import lightning_rl
@@ -53,6 +53,13 @@ def test_an_evaluation_gives_a_report_and_changes_nothing(checkpoint):
     assert report["sampled"]["return"]["mean"] == pytest.approx(
         np.mean(report["sampled"]["returns"])
     )
+    returns = "return mean .*, sd .*, min .*, max .*"
+    assert re.fullmatch(
+        rf"Evaluation\(UDRL on cartpole, 3 episodes each, asked for return .*, horizon .*\n"
+        rf"  sampled: {returns}\n  greedy: {returns}\)",
+        repr(report),
+    )
+    assert report._repr_html_().count("<td>") == 8
     # a run directory, a method, an agent that has one, and workers: the same episodes
     method = load_method(checkpoint)
     agent = type("Agent", (), {"method": method})()
@@ -88,7 +95,9 @@ def test_an_evaluation_whose_film_fails_is_kept(tmp_path, monkeypatch, capsys, f
     train_cli(tmp_path, 1, implementation="REINFORCE", gamename="blind")
     path = run_dir(tmp_path, "blind", implementation="REINFORCE")
     capsys.readouterr()
-    error = refused(capsys, cli("eval", path, "--episodes", "2", "--num_workers", "0"))
+    assert cli("eval", path, "--episodes", "2", "--num_workers", "0") == 2
+    progress, error = capsys.readouterr().err.splitlines()
+    assert "4 of 4 episodes" in progress
     expected = r"expected a picture: an array of uint8 \[height, width, 3\] -- from Blind at"
     assert re.search(rf"render\(\) gave {words}, {expected}", error)
     report = json.loads((path / "evaluation.json").read_text())

@@ -59,8 +59,10 @@ def process_state():
 
 def test_training_changes_nothing_in_the_process(tmp_path):
     before = process_state()
-    lightning_rl.train("RCP-A", "cartpole", logdir=tmp_path, **tiny("RCP-A"))
+    run = lightning_rl.train("RCP-A", "cartpole", logdir=tmp_path, **tiny("RCP-A"))
     assert process_state() == before
+    shown = rf"Run\(RCP-A, cartpole, seed 25: [\d,]+ steps, eval -?[\d.]+, {run.path}\)"
+    assert re.fullmatch(shown, repr(run))
 
 
 @pytest.mark.parametrize("what", ["callbacks", "logger"])

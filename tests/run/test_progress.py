@@ -57,13 +57,20 @@ def test_all_that_matters_fits_into_80_columns(shown, monkeypatch):
     line = last_frame(out.getvalue())
     assert len(line) <= 80
     assert re.search(
-        r"[━╸]{12} +0\.3% \d+:\d\d:\d\d left rollout -1151\.7 · [\d,]+ steps/s", line
+        r"[━╸]{12} 3 of 1,000 epochs \d+:\d\d:\d\d left rollout -1151\.7 · [\d,]+ steps/s", line
     ), line
     out = shown(160)
     train(SCALARS)
-    assert "eval -1062.3 · greedy -1225.2 · epoch 3/1000 · 0.37M steps" in last_frame(
-        out.getvalue()
-    )
+    assert "eval -1062.3 · greedy -1225.2 · epoch 3 · 370,368 steps" in last_frame(out.getvalue())
+
+
+def test_the_budget_that_ends_first_is_counted_in_its_unit():
+    progress = RunProgress("SE", 200, 1_000_000, 1000, epoch="generation")
+    assert progress.used(0, 0) == (0.0, "0 of 1,000,000 steps")
+    assert progress.used(3, 12_067) == (0.015, "3 of 200 generations")
+    assert progress.used(1, 12_067) == (0.012067, "12,067 of 1,000,000 steps")
+    assert progress.used(1, 2, 500.0) == (0.5, "500 of 1,000 episodes")
+    assert progress.used(1, 1_000_003)[0] == 1.0
 
 
 def test_a_search_for_proxies_shows_its_fitness(shown):
@@ -77,7 +84,7 @@ def test_after_resume_the_time_left_goes_by_the_episodes_since_then(shown, monke
     monkeypatch.setattr(console.time, "monotonic", lambda: next(seconds))
     out = shown(None)
     train({"time/episodes": 505.0}, epochs=1, budget=100_000, episodes=1000, episodes_before=500)
-    assert re.search(r" 50\.5% · 1:\d\d:\d\d left", out.getvalue()), (
+    assert re.search(r" 505 of 1,000 episodes · 1:\d\d:\d\d left", out.getvalue()), (
         out.getvalue()
     )  # 495 to go, 5 took a minute
 
@@ -85,7 +92,7 @@ def test_after_resume_the_time_left_goes_by_the_episodes_since_then(shown, monke
 def test_before_the_first_epoch_the_time_so_far_is_shown(shown):
     out = shown(80)
     train({}, epochs=0)
-    assert re.search(r"0\.0% 0:00:0\d so far", last_frame(out.getvalue()))
+    assert re.search(r"0 of 1,000 epochs 0:00:0\d so far", last_frame(out.getvalue()))
 
 
 def test_without_a_terminal_there_is_a_line_at_once_then_now_and_then(shown, monkeypatch):
@@ -96,22 +103,22 @@ def test_without_a_terminal_there_is_a_line_at_once_then_now_and_then(shown, mon
         for _ in range(4):
             advance(1, "DDQN")
     assert out.getvalue().splitlines() == [
-        "agents · 25.0% · 0:01:00 left · 1 of 4 agents · DDQN",
-        "agents · 75.0% · 0:00:20 left · 3 of 4 agents · DDQN",
+        "agents · 1 of 4 agents · 0:01:00 left · DDQN",
+        "agents · 3 of 4 agents · 0:00:20 left · DDQN",
     ]
 
 
 def test_within_an_epoch_the_bar_moves_and_never_back(shown, monkeypatch):
     out = shown(80)
     monkeypatch.setattr(console, "_PART_EVERY_S", 0.0)
-    bar = console.ProgressBar("SE", 0.5, epoch=0.1)
-    bar.show(0.5, ["fitness 0.98"])
+    bar = console.ProgressBar("SE", 0.5, "5 of 10 generations", 0.1, "generation")
+    bar.show(0.5, "5 of 10 generations", ["fitness 0.98"])
     for part in (0.4, 0.2):  # the second is of an evaluation in the same epoch
         console.under_way(part)
     bar.close()
     console.under_way(0.9)  # no bar is open any more
     line = last_frame(out.getvalue())
-    assert re.search(r"54\.0% .* 40% of this epoch · fitness 0\.98", line), line
+    assert re.search(r"5 of 10 generations .* 40% of this generation", line), line
     assert len(line) <= 80
 
 

@@ -143,6 +143,7 @@ def test_scalars_over_env_steps_and_the_hparams_tab(tmp_path):
     promised = {
         f"rollout/{k}" for k in "return_mean return_std return_min return_max length_mean".split()
     }
+    promised |= {"Returns/rollout", "Returns/eval", "Returns/greedy"}
     promised |= {
         "eval/return_mean",
         "eval_greedy/return_mean",

@@ -1,6 +1,4 @@
-"""``lightning-rl config NAME``: the keys of a method's config with their values and sources, as
-a Markdown table.
-"""
+"""``lightning-rl config NAME``: the keys of a method's config with their values and sources."""
 
 from __future__ import annotations
 
@@ -12,6 +10,7 @@ import itertools
 import json
 import math
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +23,8 @@ from lightning_rl.core.config import merged_values
 from lightning_rl.core.files import read_text
 from lightning_rl.core.lines import say
 from lightning_rl.core.yaml_files import read_yaml
-from lightning_rl.envs.spec import env_spec
-from lightning_rl.lab.tables import markdown
+from lightning_rl.lab.tables import markdown, put_rows
+from lightning_rl.run.imports import import_lightning
 
 SOURCE = re.compile(r"\[[A-Z](?:, [A-Z])*\]")
 """The letters of a value's source: what a comment says before it explains the key, what comes
@@ -122,15 +121,14 @@ def legend(found: Entry) -> dict[str, str]:
     return letters
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;")
-
-
 def changes(name: str, gamename: str | None, preset: str | None) -> dict[str, tuple[str, str]]:
     """What stands above the default values for a gamename and a preset: by key the value and the
     block that it is in.
     """
     if gamename is not None:
+        import_lightning()
+        from lightning_rl.envs.spec import env_spec
+
         env_spec(gamename)  # or a misspelt one would change nothing, without a word
     found: dict[str, tuple[str, str]] = {}
     for where, values in merged_values(name, gamename or "", preset):
@@ -146,34 +144,73 @@ def yaml_text(value: Any) -> str:
     return text.removesuffix("...\n").strip()
 
 
-def config_table(name: str, gamename: str | None = None, preset: str | None = None) -> str:
-    """The Markdown table of an implementation, for a gamename and with a preset; UserError for
-    an unknown one.
-    """
-    found = entry(name)
+def values_of(name: str, gamename: str | None = None, preset: str | None = None) -> list[Row]:
+    """``config_rows`` for a gamename and with a preset; UserError for an unknown one."""
     changed = changes(name, gamename, preset)
-    value_of = "default" if gamename is preset is None else "value"
-    table: list[Sequence[str]] = [("key", value_of, "meaning and source")]
-    heading = ""
-    sources = ""
-    for row in config_rows(found):
+    rows = []
+    for row in config_rows(entry(name)):
         if row.key in changed:
             value, block = changed[row.key]
             row = dataclasses.replace(row, value=value, source=f"From `{block}`")
-        if row.heading != heading:
-            heading = row.heading
-            table.append((f"*{_cell(heading)}*", "", ""))
-        meaning = ". ".join(filter(None, (row.explanation, row.source)))
-        table.append((f"`{row.key}`", f"`{row.value}`", _cell(meaning)))
-        sources += row.source
-    used = re.findall("[A-Z]", "".join(SOURCE.findall(sources)))
-    letters = legend(found).items()
-    meanings = [f"[{letter}] {meaning}" for letter, meaning in letters if letter in used]
-    if meanings:
-        table.append(("*sources*", "", _cell("; ".join(meanings))))
-    return markdown(table)
+        rows.append(row)
+    return rows
+
+
+def meaning(row: Row) -> str:
+    """What a key means, and the letters of its source."""
+    return ". ".join(filter(None, (row.explanation, row.source)))
+
+
+def meanings(name: str, rows: Sequence[Row]) -> str:
+    """What the letters of sources mean that the rows have."""
+    used = re.findall("[A-Z]", "".join(SOURCE.findall("".join(row.source for row in rows))))
+    letters = legend(entry(name)).items()
+    return "; ".join(f"[{letter}] {words}" for letter, words in letters if letter in used)
+
+
+def table_of(name: str, rows: Sequence[Row], value: str) -> list[tuple[str, str, str]]:
+    """Header and rows: a heading stands alone in its row; value: what the values are called."""
+    table = [("key", value, "meaning and source")]
+    for heading, some in itertools.groupby(rows, lambda row: row.heading):
+        if heading:
+            table.append((heading, "", ""))
+        table += [(row.key, row.value, meaning(row)) for row in some]
+    sources = meanings(name, rows)
+    if sources:
+        table.append(("sources", "", sources))
+    return table
+
+
+def config_table(name: str, gamename: str | None = None, preset: str | None = None) -> str:
+    """The Markdown table of an implementation, for a gamename and with a preset."""
+    value = "default" if gamename is preset is None else "value"
+    header, *table = table_of(name, values_of(name, gamename, preset), value)
+    cells: list[Sequence[str]] = [header]
+    for key, value, words in table:
+        words = words.replace("|", "\\|").replace("<", "&lt;")
+        cells.append((f"`{key}`", f"`{value}`", words) if value else (f"*{key}*", "", words))
+    return markdown(cells)
+
+
+def config_yaml(name: str, rows: Sequence[Row]) -> str:
+    """The same as a YAML file, which ``--config`` takes."""
+    lines = [f"# {name}. Sources: {meanings(name, rows)}"]
+    for heading, some in itertools.groupby(rows, lambda row: row.heading):
+        lines += [f"# {heading}"] if heading else []
+        lines += [f"{row.key}: {row.value}  # {meaning(row)}".rstrip("# ") for row in some]
+    return "\n".join(lines)
 
 
 def show(given: argparse.Namespace) -> None:
-    """Prints the table that the arguments ask for."""
-    say(*config_table(given.implementation, given.gamename, given.preset).split("\n"))
+    """Prints what the arguments ask for: on a terminal a table, elsewhere YAML, or Markdown."""
+    asked = (given.implementation, given.gamename, given.preset)
+    if given.markdown:
+        say(*config_table(*asked).split("\n"))
+        return
+    name, rows = entry(given.implementation).name, values_of(*asked)
+    if not sys.stdout.isatty():
+        say(*config_yaml(name, rows).split("\n"))
+        return
+    table = table_of(name, rows, "value")
+    styles = ["bold" if not value else None for _, value, _ in table[1:]]
+    put_rows(table, name, styles=styles)

@@ -78,9 +78,14 @@ def show(given: argparse.Namespace) -> None:
     if out is not None:
         out.write(File(out.path, csv_text(rows), owned_table(RUN_COLUMNS)))
     names = [name for name in RUN_COLUMNS if name not in ("scalar", "run", "reason")]
-    caption = "last and best: " + ", ".join(sorted({tag for tag in rows["scalar"] if tag}))
+    title = f"{len(rows)} runs"
+    if rows["exp_name"].nunique() == 1:  # or the table would be too wide for a terminal
+        names.remove("exp_name")
+        title += f", exp_name {rows['exp_name'].iloc[0]}"
+    tags = sorted({tag for tag in rows["scalar"] if tag})
+    caption = f"last and best: {', '.join(tags)}" if tags else None
     styles = ["red" if state == "failed" else None for state in rows["state"]]
-    put_rows([names, *cells(rows, names)], f"{len(rows)} runs", caption, styles)
+    put_rows([names, *cells(rows, names)], title, caption, styles)
     for _, row in rows[rows["reason"] != ""].iterrows():
         say(f"{row['state']}: {row['run']}: {row['reason']}")
 

@@ -259,7 +259,7 @@ REPORTS = {
         ),
     ),
     "config": Tool(
-        "list the keys of a method's config with meaning, value and source, as a Markdown table",
+        "list the keys of a method's config with meaning, value and source; piped, they are YAML",
         f"{_REPORTS}.config_table:show",
         (
             argument("implementation", "method, e.g. UDRL", metavar="NAME"),
@@ -267,6 +267,7 @@ REPORTS = {
                 "--gamename", "show the values for this environment", type=gamename, metavar="NAME"
             ),
             argument("--preset", "show the values with this preset", metavar="NAME"),
+            argument("--markdown", "print a Markdown table", action="store_true"),
         ),
     ),
 }
