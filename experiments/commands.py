@@ -264,6 +264,11 @@ FIGURES: dict[str, Tool] = {
         "obtained against commanded return, a panel for each source: a sweep, or a claim's CSV",
         *BASICS,
     ),
+    "front": _figure(
+        "front:draw",
+        "commanded and obtained returns of two objectives, a panel for each sweep or claim's CSV",
+        *BASICS,
+    ),
     "generalisation": _figure(
         "generalisation:draw",
         "learning curves and the area under each, with intervals over seeds",

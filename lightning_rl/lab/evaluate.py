@@ -447,6 +447,11 @@ def calibrate_checkpoint(path: Path, num_workers: int) -> tuple[float, float]:
         )
     refuse_foreign(path)
     method = load_method(path)
+    if hasattr(method, "objectives"):
+        raise UserError(
+            f"--calibrate: {method.implementation} is asked for returns as they are; leave it out, "
+            "and see with --command sweep what it obtains"
+        )
     if method.command_limits() is None:
         raise UserError(f"--calibrate: the policy of '{path}' takes no command; leave it out")
     with counting(CALIBRATION_EPISODES, "episodes") as advance:

@@ -38,6 +38,27 @@ def test_edges_and_rock_stop_a_move():
     assert obs.tolist() == pytest.approx([0.6, 0.6])
 
 
+@pytest.mark.parametrize(("front", "name"), [("convex", ""), ("concave", "-concave")])
+def test_ours_is_that_of_mo_gymnasium(front, name):
+    """Where it is installed (the extra multi): the same treasures at the same places."""
+    pytest.importorskip("mo_gymnasium")
+    theirs = gymnasium.make(f"mo_gymnasium:deep-sea-treasure{name}-v0", disable_env_checker=True)
+    ours = gymnasium.make("lightning_rl.gym:lightning_rl/DeepSeaTreasure-v0", front=front)
+    rng = np.random.default_rng(0)
+    for seed in range(200):
+        ours.reset(seed=seed)
+        theirs.reset(seed=seed)
+        over = False
+        while not over:
+            action = rng.choice(4, p=[0.1, 0.3, 0.1, 0.5])
+            obs, _, over, truncated, info = ours.step(action)
+            seen, vector, found, late, _ = theirs.step(action)
+            assert (obs * 10).round().tolist() == seen.tolist()
+            assert info["reward_vector"] == pytest.approx(vector)
+            assert (over, truncated) == (found, late)
+            over = over or truncated
+
+
 class Paid(gymnasium.Env):
     """Pays a vector as its reward, or beside it."""
 

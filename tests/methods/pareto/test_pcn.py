@@ -189,6 +189,10 @@ def test_a_run_asks_resumes_exactly_and_draws_its_front(tmp_path, capsys):
     report = json.loads((runs[0] / "sweep.json").read_text())
     assert len(rows) == len(report["rows"]) == int(a["state_dict"]["target.count"])
     assert "hypervolume" in capsys.readouterr().out
+    assert cli("figures", "front", tmp_path / "front", f"{runs[0] / 'sweep.csv'}:six epochs") == 0
+    assert (tmp_path / "front.png").is_file()
+    assert cli("eval", runs[0], "--calibrate") == 2
+    assert "PCN is asked for returns as they are" in capsys.readouterr().err
 
 
 def test_a_reference_is_a_number_for_each_objective():
