@@ -33,6 +33,7 @@ IN_REPOSITORY = {
         "table",
         "profile",
         "obedience",
+        "front",
         "generalisation",
         "phase",
         "policy-gradient",
