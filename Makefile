@@ -10,6 +10,7 @@
 # make speedrun  seconds until five seeds of RCP-A hold 250 on LunarLander; the README has the record (ARGS adds flags of trainer.py)
 # make fuzz     hostile command lines and files, thousands of them (ARGS="--hypothesis-seed=7" for others)
 # make mutants  are the tests good? Hundreds of wrong formulas, one at a time, of which they must notice 95 % (ARGS="--only evolution/")
+# make archive  this commit for a DOI, in build/: code, results, CITATION.cff, the environment, a checksum of every file
 # make density  how much there is to read, and how densely it is packed (ARGS="lightning_rl tests")
 # make crash    kills, crashes and full disks at every call that writes, then random walks of commands and a user among their files
 PYTHON ?= python3.11
@@ -29,7 +30,7 @@ NOTEBOOKS := $(VENV)/.notebooks
 COMPILING := $(wildcard tests/*/test_fused*.py) tests/nets/test_acting.py tests/methods/test_compiling.py
 PYTEST := $(BIN)/python -m pytest -n 3 --dist worksteal
 
-.PHONY: install train reproduce test test-cpus test-avx2 lint slow docs notebooks bench peers speedrun fuzz mutants crash density clean
+.PHONY: install train reproduce test test-cpus test-avx2 lint slow docs notebooks bench peers speedrun fuzz mutants crash archive density clean
 
 install: $(STAMP)
 
@@ -83,6 +84,18 @@ mutants: $(STAMP)
 crash: $(STAMP)
 	$(BIN)/python tools/crash.py $(ARGS)
 	$(BIN)/python tools/meddling.py $(ARGS)
+
+# Twice the same commit in the same environment gives the same bytes.
+archive: NAME := lightning_rl-$(shell git describe --always)
+archive: $(STAMP)
+	@test -z "$$(git status --porcelain --untracked-files=no)" || { echo "an archive is of a commit; commit or stash"; exit 2; }
+	rm -rf build/archive && mkdir -p build/archive
+	git archive --prefix=$(NAME)/ HEAD | tar -x -C build/archive
+	cd build/archive/$(NAME) && { git rev-parse HEAD; $(abspath $(BIN))/python -VV; $(abspath $(BIN))/python -m pip freeze --exclude-editable; } > ENVIRONMENT.txt
+	cd build/archive/$(NAME) && find . -type f ! -name MANIFEST.sha256 -print0 | LC_ALL=C sort -z | xargs -0 sha256sum > MANIFEST.sha256
+	tar -c --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$$(git log -1 --format=%ct) -C build/archive $(NAME) | gzip -n9 > build/$(NAME).tar.gz
+	rm -rf build/archive
+	@echo "build/$(NAME).tar.gz: check it by sha256sum -c MANIFEST.sha256; upload it, then add its doi to CITATION.cff"
 
 density:
 	$(PYTHON) tools/density.py $(ARGS)

@@ -71,7 +71,10 @@ COMMANDS: dict[str, Tool] = {
             ),
             argument(
                 "--verify",
-                "repeat the first epochs of a claim and compare with its stored curve",
+                "repeat the first epochs of a claim and compare with its stored curve; without a "
+                "claim: when each was last verified, and where",
+                nargs="?",
+                const="",
                 metavar="CLAIM",
             ),
             argument(
@@ -182,6 +185,13 @@ COMMANDS: dict[str, Tool] = {
                 "--brief",
                 "one short line of each, with a link to the ledger: for docs/benchmarks.md",
                 action="store_true",
+            ),
+            argument(
+                "--export",
+                "write their seeds into this folder instead, as rliable and openrlbenchmark take "
+                "them",
+                type=checked_path,
+                metavar="DIR",
             ),
         ),
     ),

@@ -15,7 +15,7 @@ MANIFEST = Path("results/claims.yaml")
 
 def commit_of(root: Path) -> str:
     """The commit of the checkout."""
-    return _git(root, "rev-parse", "HEAD").strip()
+    return git(root, "rev-parse", "HEAD").strip()
 
 
 def require_clean(root: Path) -> None:
@@ -23,7 +23,7 @@ def require_clean(root: Path) -> None:
 
     What this command writes, and notes of the user, do not count.
     """
-    lines = _git(root, "status", "--porcelain", "--untracked-files=all").splitlines()
+    lines = git(root, "status", "--porcelain", "--untracked-files=all").splitlines()
     changed = [
         line[3:]
         for line in lines
@@ -54,7 +54,8 @@ def require_commit(root: Path, commit: str) -> None:
     require_clean(root)
 
 
-def _git(root: Path, *words: str) -> str:
+def git(root: Path, *words: str) -> str:
+    """What git prints; UserError where it cannot."""
     try:
         return subprocess.run(
             ["git", *words], cwd=root, capture_output=True, text=True, check=True

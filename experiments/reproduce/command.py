@@ -24,6 +24,7 @@ from experiments.reproduce.entries import NONE, goal_text, measured_text, read_e
 from experiments.reproduce.ledger import ledger
 from experiments.reproduce.manifest import load_claims
 from experiments.reproduce.runs import Job, Main, Outcome, run_job, steps_of
+from experiments.reproduce.verified import table
 from experiments.reproduce.verify import verify
 from lightning_rl.cli.tools import call_experiment
 from lightning_rl.core.errors import UserError
@@ -38,7 +39,7 @@ _ALONE = ("list", "verify", "ledger", "figures", "smoke")
 
 def run(arguments: Namespace) -> None:
     """``lightning-rl reproduce``."""
-    alone = [name for name in _ALONE if getattr(arguments, name)]
+    alone = [name for name in _ALONE if getattr(arguments, name) not in (None, False)]
     if len(alone) > 1:
         flags = " and ".join(f"--{name}" for name in alone)
         raise UserError(f"{flags} exclude each other; leave one out")
@@ -59,14 +60,17 @@ def reproduce(arguments: Namespace, main: Main, root: Path = ROOT) -> None:
     """Runs what is missing of the claims that are asked for, and builds the ledger."""
     manifest = load_claims(root / MANIFEST)
     chosen = manifest.chosen(arguments.ids)
-    if arguments.ids and (arguments.verify or arguments.ledger or arguments.figures):
+    verifies = arguments.verify is not None
+    if arguments.ids and (verifies or arguments.ledger or arguments.figures):
         reason = "--ledger and --figures are of all claims"
-        if arguments.verify:
+        if verifies:
             reason = "--verify names its claim"
         raise UserError(f"'{arguments.ids[0]}': {reason}; leave it out")
     if arguments.list:
         show_list(manifest, chosen, root)
-    elif arguments.verify is not None:
+    elif arguments.verify == "":
+        put_rows(table(manifest.claims, root))
+    elif verifies:
         verify(arguments.verify, manifest, root, main)
     elif arguments.smoke:
         smoke(arguments, manifest, chosen, main)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from experiments.reproduce.changes import Changes
 from experiments.reproduce.checkout import MANIFEST, ROOT
 from experiments.reproduce.claims import Claim, Earlier, EarlierSeeds, Manifest, seed_list
 from experiments.reproduce.entries import (
@@ -24,13 +25,21 @@ from experiments.reproduce.entries import (
     verdict,
     verdict_text,
 )
+from experiments.reproduce.export import export
 from experiments.reproduce.manifest import load_claims
 from experiments.reproduce.runs import shown_command
-from experiments.reproduce.store import runs_path
+from experiments.reproduce.store import Row, runs_path
+from experiments.reproduce.thumbnail import thumbnail
+from experiments.reproduce.verified import read_verified
 from lightning_rl.core.lines import say
 from lightning_rl.lab.tables import markdown
 
 HOW_TO_READ = Path(__file__).with_name("how_to_read.md")
+FILTER = (
+    '<div id="ledger-filter"></div>\n<script src="../ledger.js" defer></script>\n\n'
+    "The families are folded; on the site a line here shows the claims that have all of its words."
+)
+FOLD = '<details class="ledger" markdown="1">\n<summary>{}</summary>'
 _THINNED = "Not to be computed again, as the curves that are kept are thinned"
 _COLUMNS = (
     "claim",
@@ -44,6 +53,7 @@ _COLUMNS = (
     "settings tried",
     "unit",
     "machine",
+    "code",
 )
 
 
@@ -62,6 +72,7 @@ _BRIEF = (
     "task",
     "unit",
     "here, 95 % interval",
+    "curve",
     "seeds",
     "published",
     "what differs here",
@@ -88,7 +99,8 @@ def ledger(manifest: Manifest, root: Path, commit: str) -> str:
         f"Built at commit {commit}.",
         markdown(counts(families, verdicts)),
         HOW_TO_READ.read_text().strip(),
-        *(_family(name, its, verdicts, manifest, root, commit) for name, its in families.items()),
+        FILTER,
+        *(_family(name, its, verdicts, manifest, root) for name, its in families.items()),
         "## Not measured by this command",
         markdown(elsewhere),
         "## Files of before this page",
@@ -122,21 +134,33 @@ def _family(
     verdicts: Mapping[str, str],
     manifest: Manifest,
     root: Path,
-    commit: str,
 ) -> str:
-    """A table of what is claimed and measured, and below it where each comes from."""
-    rows = [_COLUMNS, *(_row(entry, verdicts[entry.name]) for entry in entries)]
-    sources = "\n".join(_source(entry, manifest, root, commit) for entry in entries)
-    return f"## {name}\n\n{markdown(rows)}\n\n{sources}"
+    """A table of what is claimed and measured, and where each comes from, folded away."""
+    changes, verified = Changes(root), read_verified(root)
+    rows: list[Sequence[str]] = [_COLUMNS]
+    sources = []
+    for entry in entries:
+        since = {commit: changes.text(entry.claim, commit) for commit in entry.commits}
+        rows.append(_row(entry, verdicts[entry.name], code_text(since.values())))
+        sources.append(_source(entry, manifest, root, since, verified.get(entry.name)))
+    claims = f"{len(entries)} claim{'s' * (len(entries) != 1)}"
+    return (
+        f"## {name}\n\n{FOLD.format(claims)}\n\n{markdown(rows)}\n\n"
+        + "\n".join(sources)
+        + "\n\n</details>"
+    )
 
 
 def show(given: argparse.Namespace) -> None:
     """Prints what is published and measured of some claims."""
     root = Path() if MANIFEST.exists() else ROOT  # a checkout that one is in, or this one
     manifest = load_claims(root / MANIFEST)
+    if given.export is not None:
+        export(manifest.chosen(given.ids), root, given.export)
+        return
     entries = read_entries(manifest, root)
     if given.brief:
-        brief(list(manifest.chosen(given.ids)), entries)
+        brief(list(manifest.chosen(given.ids)), entries, root)
         return
     rows: list[Sequence[str]] = [_SHOWN]
     for name, claim in manifest.chosen(given.ids).items():
@@ -161,7 +185,7 @@ def show(given: argparse.Namespace) -> None:
     say(*markdown(rows).split("\n"))
 
 
-def brief(names: Sequence[str], entries: Mapping[str, Entry]) -> None:
+def brief(names: Sequence[str], entries: Mapping[str, Entry], root: Path) -> None:
     """Prints a short line of each claim.
 
     ``beside-..`` claims have what ``sb3-..`` ones measure instead of what is published.
@@ -181,6 +205,7 @@ def brief(names: Sequence[str], entries: Mapping[str, Entry]) -> None:
                 f"[{_task(claim)}](results.md#{name})",
                 claim.unit,
                 measured_text(entry),
+                thumbnail(root, claim),
                 str(len(entry.values)),
                 published,
                 differs,
@@ -195,7 +220,15 @@ def _task(claim: Claim) -> str:
     return re.split("[:,(]", claim.task)[0].strip()
 
 
-def _row(entry: Entry, word: str) -> tuple[str, ...]:
+def code_text(since: Iterable[str]) -> str:
+    """Of the code of a claim's seeds, in a word: whether it is the one of today."""
+    texts = list(since)
+    if any("compiled" in text for text in texts):
+        return "stale, compiled"
+    return "stale" if any(texts) else ""
+
+
+def _row(entry: Entry, word: str, code: str) -> tuple[str, ...]:
     claim = entry.claim
     return (
         f"`{entry.name}`",
@@ -209,6 +242,7 @@ def _row(entry: Entry, word: str) -> tuple[str, ...]:
         "not counted" if claim.tried is None else str(claim.tried),
         claim.unit,
         "; ".join(entry.machines),
+        code,
     )
 
 
@@ -260,7 +294,13 @@ def _earlier(path: str, each: Earlier) -> str:
     return "\n".join([*lines, *(f"  `lightning-rl {command}`" for command in each.commands)])
 
 
-def _source(entry: Entry, manifest: Manifest, root: Path, commit: str) -> str:
+def _source(
+    entry: Entry,
+    manifest: Manifest,
+    root: Path,
+    since: Mapping[str, str],
+    verified: Row | None,
+) -> str:
     """What a claim is, in a few lines."""
     claim = entry.claim
     lines = [f'* <a id="{entry.name}"></a>**`{entry.name}`**: {claim.task}.']
@@ -280,7 +320,11 @@ def _source(entry: Entry, manifest: Manifest, root: Path, commit: str) -> str:
         lines.append(f"  Seeds one by one: {values};{beside} [{path.name}](../{path}).")
         if lost := lost_seeds(root, claim):
             lines.append(f"  {_THINNED}: seed{'s' * (len(lost) > 1)} {', '.join(lost)}.")
-        lines.append(f"  {_commits(entry.commits, commit)}.")
+        lines.append(f"  {_commits(since)}.")
+    if verified is not None:
+        lines.append(
+            f"  Last verified {verified['date']} on {verified['machine']}: {verified['result']}."
+        )
     return "\n".join(lines)
 
 
@@ -300,11 +344,8 @@ def hours_text(entry: Entry, manifest: Manifest) -> str:
     return text
 
 
-def _commits(commits: Sequence[str], commit: str) -> str:
-    """Which commits the seeds are of."""
-    texts = []
-    for each in dict.fromkeys(commits):
-        this = each == commit[:12]
-        texts.append(each if this else f"**{each}**, another one than this page's")
+def _commits(since: Mapping[str, str]) -> str:
+    """Which commits the seeds are of, each with what of their code has changed since."""
+    texts = [f"{commit}, {changed}" if changed else commit for commit, changed in since.items()]
     made = "Made at commit " if len(texts) == 1 else "Made at several commits: "
     return made + "; ".join(texts)

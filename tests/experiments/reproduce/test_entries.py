@@ -20,6 +20,7 @@ from experiments.reproduce.entries import (
     verdict,
     verdict_text,
 )
+from experiments.reproduce.thumbnail import bars
 
 
 @pytest.mark.parametrize(
@@ -88,3 +89,10 @@ def test_numbers_of_claims_for_pages(monkeypatch):
     assert [value_of_claim("a", what) for what in ("mean", "min", "max", "seeds")] == [3, 1, 6, 3]
     assert value_of_claim("a", "low") < 3 < value_of_claim("a", "high")
     assert difference_of_claims("a", "b", "mean") == 2
+
+
+def test_a_curve_in_a_cell_of_a_table():
+    assert bars([]) == ""
+    assert bars([3.0]) == "▁"
+    assert bars([0, 7, 3.4]) == "▁█▄"
+    assert bars(range(24)) == "▁▂▂▃▄▄▅▅▆▇▇█"

@@ -40,6 +40,7 @@ from experiments.reproduce.entries import (
     read_sweeps,
     value_of_claim,
 )
+from experiments.reproduce.export import scores
 from experiments.reproduce.ledger import _earlier_seeds, counts, ledger
 from experiments.reproduce.manifest import load_claims
 from experiments.reproduce.reading import read_rows
@@ -153,6 +154,13 @@ def test_a_value_may_be_where_a_further_seed_would_be():
     assert not verify._as_another_seed(2.0, stored[:2])  # of two nobody knows
 
 
+def test_how_likely_a_false_alarm_is():
+    assert "never refused" in verify.false_alarm(True, 25, 5)
+    assert "not known: that takes 3 stored seeds" in verify.false_alarm(False, 25, 2)
+    assert "at most 5 of 100 correct runs are refused" in verify.false_alarm(False, 5, 3)
+    assert "at most 100 of 100" in verify.false_alarm(False, 150, 3)
+
+
 def test_the_first_five_points_of_each_seed_are_compared():
     rows = [
         {"seed": seed, "env_steps": str(step)}
@@ -211,7 +219,7 @@ def test_what_is_missing_is_run_stored_and_written_down(checkout, capsys):
         "  Earlier seeds 90, 91: -15 (-20 to -10), 1 never; then: a smaller cliff.\n  Earlier "
         "seeds 92: not kept; then" in page
     )
-    assert "another one than this page's" not in page
+    assert f"  Made at commit {head[:12]}.\n" in page
     assert "results/speed.md" in page
 
     # nothing is missing, so nothing is run; what is deleted is made again from what its run has
@@ -243,14 +251,21 @@ def test_what_is_missing_is_run_stored_and_written_down(checkout, capsys):
         "",
     )  # what was left of a run took hardly any
 
-    # a later commit says that the numbers are of another one
-    later = commit(checkout)
-    assert later != head
-    again(checkout, ledger=True)
-    assert (
-        f"Made at commit **{head[:12]}**, another one than this page's"
-        in (checkout / PAGE).read_text()
-    )
+    # a later commit is said only where it changed what the agents do
+    for path, stale in (
+        ("cli/flags.py", ""),
+        ("agents/tabular.py", "stale"),
+        ("nets/fused.py", "stale, compiled"),
+    ):
+        changed = checkout / "lightning_rl" / path
+        changed.parent.mkdir(parents=True, exist_ok=True)
+        changed.touch()
+        assert commit(checkout) != head
+        again(checkout, ledger=True)
+        assert f"| {rows[0]['machine']} | {stale} |" in (checkout / PAGE).read_text()
+    assert f"commit {head[:12]}, since when 2 of the" in (checkout / PAGE).read_text()
+    again(checkout, verify="")
+    assert re.search("table .* never ", capsys.readouterr().out)
 
     # the first epochs again: equal; an altered curve is found, on another machine within the
     # tolerance
@@ -259,8 +274,10 @@ def test_what_is_missing_is_run_stored_and_written_down(checkout, capsys):
     said = capsys.readouterr().out
     assert (
         "3 points up to step 120 equal the stored curve digit for digit\n9 of 9 values have the "
-        "same digits\n" in said
+        "same digits\nOn the same processor and versions a correct run is never refused.\n" in said
     )
+    again(checkout, verify="")
+    assert re.search(r"9 of 9 .* digit for digit", capsys.readouterr().out)
     path = checkout / claim.csv
     content = path.read_text()
     first = next(csv.DictReader(content.splitlines()))["rollout/return_mean"]
@@ -281,6 +298,10 @@ def test_what_is_missing_is_run_stored_and_written_down(checkout, capsys):
     path.write_text(content.replace(f",{first},", f",{float(first) * 1.2},", 1))
     with pytest.raises(UserError, match=r"at step 40 is .* within 5%, or as another seed may be"):
         again(checkout, verify="table")
+    again(checkout, verify="")
+    assert re.search(r"8 of 9 .* refused", capsys.readouterr().out)
+    again(checkout, ledger=True)
+    assert re.search(r"Last verified 20\S+ on .*: refused\.", (checkout / PAGE).read_text())
 
     # with another budget, or read otherwise, it is another claim: its seeds are missing
     (checkout / MANIFEST).write_text(CLAIMS.replace("max_env_steps: 400", "max_env_steps: 440"))
@@ -385,12 +406,24 @@ def test_claims_prints_what_is_published_and_measured_and_figures_draws_the_pict
     capsys.readouterr()
     use(["claims", "table"])
     assert f", seeds 100-101 | {goal} | **met** | `table` |" in capsys.readouterr().out
-    values = [
-        float(each["value"])
-        for each in store.read_runs(checkout, load_claims(checkout / MANIFEST).claims["table"])
-    ]
+    claims = {"table": load_claims(checkout / MANIFEST).claims["table"]}
+    values = [float(each["value"]) for each in store.read_runs(checkout, claims["table"])]
     assert value_of_claim("table", "mean") == pytest.approx(np.mean(values))
     assert value_of_claim("table", "seeds") == 2
+    use(["claims", "table", "--export", "out"])
+    of_method = json.loads(Path("out", "rliable.json").read_text())["QL"]
+    assert of_method == {"tasks": ["cliff"], "scores": [[value] for value in values]}
+    curve = list(csv.DictReader(Path("out", "openrlbenchmark.csv").read_text().splitlines()))
+    assert {row["seed"] for row in curve} == {"100", "101"}
+    assert curve[0]["env_id"] == "cliff"
+    assert float(curve[-1]["charts/episodic_return"]) == pytest.approx(
+        float(store.read_curves(checkout, claims["table"])[-1]["rollout/return_mean"])
+    )
+    claims["other"] = claims["table"]
+    with pytest.raises(UserError, match="claim 'other': another one is of QL on cliff"):
+        scores(claims, checkout)
+    with pytest.raises(UserError, match="claim 'report' has no measured seed"):
+        use(["claims", "report", "--export", "out"])
     assert [
         difference_of_claims("table", "table", what) for what in ("mean", "low", "high")
     ] == pytest.approx(list(map(float, difference_interval(values, values))))
