@@ -40,6 +40,21 @@ TOY = """<script>addEventListener('load', () => {
   const got = document.querySelector('#toy-got').textContent;
   if (got !== 'Asked for 6 within 4 steps, obtained 6 in 4.') console.error(got);
 })</script>"""
+LEDGER = """<script>addEventListener('load', () => {
+  const line = document.querySelector('#ledger-filter input');
+  const rows = [...document.querySelectorAll('details.ledger tbody tr')];
+  const open = () => document.querySelectorAll('details.ledger[open]').length;
+  if (rows.length < 200 || open() !== 0) console.error(rows.length, open());
+  line.value = 'PROCMAZE 40,000';
+  line.dispatchEvent(new Event('input'));
+  const shown = rows.filter(row => !row.hidden).map(row => row.cells[0].textContent);
+  if (open() !== 1 || !shown.includes('mb-procmaze-er-stale')) console.error(open(), shown);
+  if (shown.includes('mb-procmaze-er-low')) console.error(shown);
+  line.value = '';
+  line.dispatchEvent(new Event('input'));
+  location.hash = '#rn-cliff-additive';
+  setTimeout(() => { if (open() !== 1) console.error('a link unfolds nothing'); }, 100);
+})</script>"""
 
 
 @pytest.fixture(scope="module")
@@ -151,6 +166,7 @@ def look(site, tmp_path_factory):
         ("upside_down/", 10, ""),
         ("reading/upside_down/", 9, ""),
         ("tutorials/upside_down/", 4, TOY),
+        ("results/", 0, LEDGER),
     ],
 )
 def test_in_a_browser(look, page, equations, script):
