@@ -160,8 +160,11 @@ def _of_table(path: Path, read: Read) -> tuple[np.ndarray[Any, Any], np.ndarray[
     return np.arange(1.0, len(values) + 1) * float(rows[0].get("every", 1)), values
 
 
-def read_curve(tags: Sequence[str], run: Path) -> list[dict[str, Any]]:
-    """Rows of the claim's CSV: the first scalar, thinned but exact, and the others at its steps."""
+def read_curve(tags: Sequence[str], run: Path, last: int = 1) -> list[dict[str, Any]]:
+    """Rows of the claim's CSV: the first scalar, thinned but exact, and the others at its steps.
+
+    last: how many rows at the end are all kept, as the claim's value is the mean of these.
+    """
     from lightning_rl.lab.scalars import read_scalar
 
     curves = [read_scalar(run, tag) for tag in tags]
@@ -171,8 +174,9 @@ def read_curve(tags: Sequence[str], run: Path) -> list[dict[str, Any]]:
     steps = curves[0].env_steps.tolist()
     every = math.ceil(len(steps) / POINTS)
     kept = {*range(min(FIRST_POINTS, len(steps))), *range(every - 1, len(steps), every)}
+    kept |= {*range(max(0, len(steps) - last), len(steps))}
     rows = []
-    for step in (steps[k] for k in sorted({*kept, len(steps) - 1})):
+    for step in (steps[k] for k in sorted(kept)):
         values = {tag: curve.get(step, float("nan")) for tag, curve in by_step.items()}
         rows.append({"env_steps": int(step), **values})
     return rows

@@ -198,7 +198,7 @@ def run_job(job: Job) -> Outcome:
             with _explained(job.folder):
                 value, best = read_value(job.claim.read, runs, job.folder)
                 if job.claim.curves:
-                    curve = read_curve(job.claim.curves, runs[0])
+                    curve = read_curve(job.claim.curves, runs[0], job.claim.read.last)
                 else:
                     curve = read_rows(job.claim.read, runs)
                 kept = read_kept(job.claim.read, job.folder, job.seed)
