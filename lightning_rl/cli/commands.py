@@ -8,6 +8,7 @@ import dataclasses
 import re
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from lightning_rl.cli.flags import FINAL_EVAL_EPISODES, IMAGINED_EPISODES, SWEEP_EPISODES, Mode
@@ -121,9 +122,17 @@ def _search(arguments: Namespace) -> int:
     from lightning_rl.lab.tuning.search import tune
     from lightning_rl.lab.tuning.space import load_tune_config
     from lightning_rl.lab.tuning.trial import Plan
+    from lightning_rl.run.datasets import load_dataset
+    from lightning_rl.run.run_config import run_config
 
     settings = parse_settings(arguments.tune_settings, "--tune", "trials=20")
-    config = load_tune_config(options.implementation, options.gamename, settings)
+    ignored_keys: Mapping[str, str] = {}
+    if options.dataset is not None:
+        load_dataset(options.dataset, options.gamename)  # before the work
+        ignored_keys = run_config(options).ignored_keys()
+    config = load_tune_config(options.implementation, options.gamename, settings, ignored_keys)
+    if options.dataset is not None:
+        config.require_offline()
     for key in options.settings:
         if key in (*config.budget, *config.settings, *config.search):
             raise UserError(
@@ -134,11 +143,14 @@ def _search(arguments: Namespace) -> int:
     config = load_tune_config(
         options.implementation, options.gamename, settings, fixed.ignored_keys()
     )
-    reload = options.reload
+    reload, dataset = options.reload, options.dataset  # trials work in folders of their own
     if reload is not None:
-        reload = reload.resolve()  # trials work in folders of their own
+        reload = reload.resolve()
+    if dataset is not None and Path(dataset).exists():
+        dataset = str(Path(dataset).resolve())
+    logdir = options.logdir.resolve()
     trials = dataclasses.replace(
-        options, logdir=options.logdir.resolve(), reload=reload, ray_address=None
+        options, logdir=logdir, reload=reload, dataset=dataset, ray_address=None
     )
     return tune(Plan(trials, config, options.ray_address), resume)
 

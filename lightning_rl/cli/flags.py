@@ -141,7 +141,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         ),
         _option(
             "dataset",
-            (Mode.TRAIN,),
+            RUN,
             "learn from these episodes and play none (UDRL, RCP-R, RCP-A): a Minari dataset, by "
             "its folder or id, or a run directory, with the episodes that its checkpoint keeps; "
             "--max_epochs is the budget",

@@ -183,6 +183,8 @@ def write_results(plan: Plan, trials: Sequence[Trial]) -> None:
     )
     if options.logdir != Path("exp_dir").absolute():
         use += f" --logdir {options.logdir}"
+    if options.dataset is not None:
+        use += f" --dataset {options.dataset}"
     unseen = max(100, options.seed + plan.tune.seeds)
     say(
         f"best settings: {plan.folder / BEST}",

@@ -59,6 +59,19 @@ class TuneConfig:
                         f"search.{key}={{choice: [..]}}"
                     )
 
+    def require_offline(self) -> None:
+        """UserError for a search that needs steps of an environment, where nothing is played."""
+        if "max_epochs" not in self.budget:
+            raise UserError(
+                f"--dataset: nothing is played, of which the budget {self.budget} of a trial is; "
+                'give --tune "budget={max_epochs: 40}"'
+            )
+        if self.metric.startswith("rollout/"):
+            raise UserError(
+                f"--dataset: nothing is played, so that there is no {self.metric}; give --tune "
+                "metric=eval/return_mean"
+            )
+
 
 def load_tune_config(
     implementation: str,
@@ -82,9 +95,10 @@ def load_tune_config(
     for _, values in blocks:
         for key in ignored_keys:
             values.pop(key, None)
-            values.pop(f"search.{key}", None)
-            if isinstance(values.get("search"), dict):
-                values["search"].pop(key, None)
+            for part in ("search", "settings"):
+                values.pop(f"{part}.{key}", None)
+                if isinstance(values.get(part), dict):
+                    values[part].pop(key, None)
     config = build_config(TuneConfig, [*blocks, ("--tune", settings)])
     (total,) = config.budget.values()
     # With more reports than the budget, nothing would be trained before the first.

@@ -14,7 +14,7 @@ import torch
 import yaml
 from helpers import ROOT
 from helpers.budgets import tiny_settings
-from helpers.runs import cli
+from helpers.runs import cli, run_dir, train_cli
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import hold
@@ -478,3 +478,52 @@ def test_the_time_left_of_a_resumed_search_goes_by_the_trials_since_then(
     clock[0] += 5.0
     after.show(trials, False)  # a line now and then is enough
     assert capsys.readouterr().err == ""
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    """A run whose episodes others learn from."""
+    logdir = tmp_path_factory.mktemp("played")
+    train_cli(logdir, 1)
+    return run_dir(logdir)
+
+
+def offline(played, logdir, *tune):
+    """The words of a search of RCP-R on the episodes of a run."""
+    settings = ["hidden=[8]", "num_updates_per_iter=2", "eval_interval=1", "eval_episodes=2"]
+    flags = ["--implementation", "RCP-R", "--gamename", "cartpole", "--dataset", str(played)]
+    flags += ["--logdir", str(logdir), "--set=weights=none"]
+    flags += [f"--set={each}" for each in settings] + [f"--tune={each}" for each in tune]
+    return ["tune", *flags]
+
+
+@pytest.mark.parametrize(
+    ("tune", "said"),
+    [
+        (
+            (),
+            "the budget {'max_env_steps': 100000} of a trial is; give --tune \"budget={max_epochs",
+        ),
+        (
+            ("budget={max_epochs: 4}", "metric=rollout/return_mean"),
+            "no rollout/return_mean; give --tune metric=eval/return_mean",
+        ),
+        (("search={window_steps: {choice: [9]}}", "budget={max_epochs: 4}"), "window_steps"),
+    ],
+)
+def test_what_needs_steps_is_refused_on_a_dataset(tune, said, played, tmp_path, capsys):
+    assert cli(*offline(played, tmp_path, *tune)) == 2
+    assert said in capsys.readouterr().err.splitlines()[-1]
+    assert not list(tmp_path.glob("**/trials.csv"))
+
+
+@pytest.mark.slow
+def test_a_search_on_a_dataset(played, tmp_path, capsys):
+    search = "search={learning_rate: {choice: [1.0e-3, 1.0e-2]}}"
+    tune = ("algorithm=grid", search, "budget={max_epochs: 2}", "seeds=1", "reports=2")
+    assert cli(*offline(played, tmp_path, *tune)) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"--dataset {played}" in out
+    folder = tmp_path / "cartpole" / "default" / "RCP-R" / "tune"
+    rows = list(csv.DictReader((folder / "trials.csv").open()))
+    assert [(row["state"], row["max_epochs"]) for row in rows] == [("finished", "2")] * 2
