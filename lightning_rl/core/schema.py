@@ -26,6 +26,12 @@ HiddenSizes = Annotated[list[Width], Field(max_length=LAYERS)]
 Sizes = Annotated[list[Width], Field(min_length=1, max_length=LAYERS)]
 
 
+_OF_FACTORS = (
+    "its actions are several at once (MultiDiscrete), from which UDRL, RCP-R, RCP-A and policy "
+    "gradients learn; take one of these"
+)
+
+
 @dataclass(frozen=True, config=STRICT, kw_only=True)
 class MethodConfig:
     """Keys that every implementation has; the values are in ``configs/<family>.yaml``."""
@@ -40,12 +46,14 @@ class MethodConfig:
     @classmethod
     def why_unfit(cls, spec: EnvSpec) -> str | None:
         """Why networks of the method do not fit an environment's spaces; None where they do."""
-        if spec.frames is None:
-            return None
-        return (
-            "its observations are images, from which UDRL, RCP-R, RCP-A, policy gradients, DDQN, "
-            "DuelingDDQN and PPO learn; take one of these"
-        )
+        if spec.frames is not None:
+            return (
+                "its observations are images, from which UDRL, RCP-R, RCP-A, policy gradients, "
+                "DDQN, DuelingDDQN and PPO learn; take one of these"
+            )
+        if spec.factors:
+            return _OF_FACTORS
+        return None
 
     @property
     def epoch_budget(self) -> int:
@@ -100,7 +108,7 @@ class ImageConfig(MethodConfig):
 
     @classmethod
     def why_unfit(cls, spec: EnvSpec) -> str | None:
-        return None
+        return _OF_FACTORS if spec.factors else None
 
     def seen(self, spec: EnvSpec) -> EnvSpec:
         if self.action_masks:
@@ -119,9 +127,15 @@ class ImageConfig(MethodConfig):
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
 class ObsConfig(ImageConfig):
-    """Keys of methods that can also normalise the observations that are no images."""
+    """Keys of methods that can also normalise observations that are no images, and that learn
+    several discrete actions at once.
+    """
 
     normalise_obs: bool
+
+    @classmethod
+    def why_unfit(cls, spec: EnvSpec) -> str | None:
+        return None
 
     def seen(self, spec: EnvSpec) -> EnvSpec:
         if self.normalise_obs and (spec.frames is not None or spec.one_hot):

@@ -212,6 +212,8 @@ def _in_units(space: Space[Any] | None, action: Array) -> Array:
     """An environment's own actions as policies give them, see ``OwnAction``."""
     if isinstance(space, spaces.Discrete):
         return action - int(space.start)
+    if isinstance(space, spaces.MultiDiscrete):
+        return action - space.start
     assert isinstance(space, spaces.Box)
     low, high = space.low.astype(np.float64), space.high.astype(np.float64)
     units = 2 * (action - low) / (high - low) - 1

@@ -96,12 +96,13 @@ def check_actions(env_id: str, space: Space[Any]) -> None:
         and len(space.shape) == 1
         and np.issubdtype(space.dtype, np.floating)
     )
-    if not box and not isinstance(space, spaces.Discrete):
+    several = isinstance(space, spaces.MultiDiscrete) and len(space.shape) == 1
+    if not (box or several or isinstance(space, spaces.Discrete)):
         raise UserError(
             f"the action space of {env_id} is {shown(space)}, which no policy here fits; those "
             "that do: "
-            "Discrete (categorical policy) and Box of shape (n,) (Gaussian policy). Wrap the "
-            "environment"
+            "Discrete and MultiDiscrete of shape (n,) (categorical policy), Box of shape (n,) "
+            "(Gaussian policy). Wrap the environment"
         )
     if isinstance(space, spaces.Box) and not (
         space.is_bounded() and (space.high - space.low >= _NARROWEST).all()
@@ -199,6 +200,8 @@ def acting_space(space: Space[Any]) -> Space[Any]:
     """
     if isinstance(space, spaces.Box):
         return spaces.Box(-1, 1, space.shape, space.dtype)
+    if isinstance(space, spaces.MultiDiscrete):
+        return spaces.MultiDiscrete(space.nvec)
     assert isinstance(space, spaces.Discrete)
     return spaces.Discrete(int(space.n))
 
@@ -223,6 +226,8 @@ class OwnAction:
         return OwnAction, (self.space,)
 
     def __call__(self, action: Any) -> Any:
+        if isinstance(self.space, spaces.MultiDiscrete):
+            return (action + self.space.start).astype(self.space.dtype)
         if not isinstance(self.space, spaces.Box):
             return action + int(self.space.start)  # type: ignore[attr-defined]
         own = self._in_units(action)
@@ -234,10 +239,18 @@ class OwnAction:
         return self._scaled(np.clip(action, self._unit.low, self._unit.high))
 
 
+def factors_of(space: Space[Any]) -> tuple[int, ...]:
+    """How many actions each of several discrete ones has; none of other actions."""
+    return tuple(space.nvec.tolist()) if isinstance(space, spaces.MultiDiscrete) else ()
+
+
 def action_box_of(space: Space[Any] | None) -> list[list[float]] | None:
-    """The lower and the upper bounds of continuous actions, as a checkpoint records them; None
-    for discrete ones.
+    """The lower and the upper bounds of actions that are vectors, as a checkpoint records them;
+    None of others.
     """
+    if isinstance(space, spaces.MultiDiscrete):
+        start = space.start.astype(float)
+        return [start.tolist(), (start + space.nvec - 1).tolist()]
     return [space.low.tolist(), space.high.tolist()] if isinstance(space, spaces.Box) else None
 
 

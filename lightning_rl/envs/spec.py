@@ -12,7 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import gymnasium
 import numpy as np
@@ -32,11 +32,19 @@ from lightning_rl.core.gamenames import (
 from lightning_rl.core.limits import shorten, shown
 from lightning_rl.core.lines import say
 from lightning_rl.core.modules import MODULES, advice, allow, may_import
+from lightning_rl.core.types import Array
 from lightning_rl.envs.checked import located
 from lightning_rl.envs.func_env import is_func_env
 from lightning_rl.envs.func_gym import FuncGymEnv
 from lightning_rl.envs.images import Frames, frames_of
-from lightning_rl.envs.spaces import Env, check_actions, check_observations, image_space
+from lightning_rl.envs.spaces import (
+    Env,
+    check_actions,
+    check_observations,
+    factors_of,
+    image_space,
+)
+from lightning_rl.functional.distributions import Distribution, distribution_for
 from lightning_rl.gym import registered  # which registers our own ids, too
 
 DEFAULT_HORIZON = 1000
@@ -82,6 +90,7 @@ class EnvSpec:
     images: how its observations are seen where they are images, of which frames says the sizes;
     both None where they are vectors. skips_frames: it takes the argument ``frame_skip``.
     objectives: names of what a step pays for, where it pays several rewards.
+    factors: how many of each there are, where an action is a vector of discrete ones.
     masked: observations end with the mask of the actions that may be taken, ``[action_size]``.
     """
 
@@ -106,6 +115,7 @@ class EnvSpec:
     frames: Frames | None = None
     skips_frames: bool = False
     objectives: tuple[str, ...] = ()
+    factors: tuple[int, ...] = ()
     masked: bool = False
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -125,6 +135,28 @@ class EnvSpec:
     def stack(self) -> int:
         """How many stored observations a policy sees at once."""
         return 1 if self.frames is None else self.frames.stack
+
+    def distribution(self) -> type[Distribution]:
+        """What the outputs of a policy say of its actions."""
+        if not self.factors:
+            return distribution_for(self.continuous)
+        from lightning_rl.functional.factors import Factors
+
+        return cast(Any, Factors(self.factors))
+
+    def actions(self, *shape: int) -> Array:
+        """Room for so many actions, as policies give them."""
+        if self.continuous:
+            return np.zeros((*shape, self.action_size), np.float32)
+        if self.factors:
+            shape = (*shape, len(self.factors))
+        return np.zeros(shape, np.int64)
+
+    def allows(self, action: Array) -> bool:
+        """Whether there are such actions, of those that ``actions`` has room for."""
+        if self.continuous:
+            return True
+        return bool(((action >= 0) & (action < (self.factors or self.action_size))).all())
 
     @property
     def decisions(self) -> int:
@@ -311,6 +343,7 @@ def _read(gamename: str, game: Game, entry: GymSpec) -> EnvSpec:
         skips_frames = "frame_skip" in inspect.signature(type(env.unwrapped).__init__).parameters
         action_size = gymnasium.spaces.flatdim(env.action_space)
         continuous = isinstance(env.action_space, gymnasium.spaces.Box)
+        factors = factors_of(env.action_space)
         objectives = _objectives(gamename, env, game.objectives)
     finally:
         try:
@@ -343,6 +376,7 @@ def _read(gamename: str, game: Game, entry: GymSpec) -> EnvSpec:
         action_space=env.action_space,
         skips_frames=skips_frames,
         objectives=objectives,
+        factors=factors,
     )
     return spec.seen_as(game.images or Images()) if has_images else spec
 

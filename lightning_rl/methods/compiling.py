@@ -37,6 +37,7 @@ def may_compile(method: Method, number: int, net: nn.Module) -> bool:
     callbacks = cast(Any, method.trainer).callbacks
     return (
         method.cfg.kernels == "numba"
+        and not method.spec.factors
         and isinstance(net, LayeredNet)
         and as_built(net)
         and all(parameter.requires_grad for parameter in net.parameters())

@@ -29,7 +29,6 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import STRICT, Episodes, ObsConfig, Share, Sizes
 from lightning_rl.core.seeding import seeded_torch
 from lightning_rl.core.types import Episode, Request
-from lightning_rl.functional.distributions import distribution_for
 from lightning_rl.functional.policy_gradient import (
     BASELINES,
     entropy_loss,
@@ -260,7 +259,7 @@ class PolicyGradient(Method):
                 "networks: network=shared takes policy and critic together; give both or set "
                 "network=separate"
             )
-        distribution = distribution_for(spec.continuous)
+        distribution = spec.distribution()
         self.max_entropy = distribution.max_entropy(spec.action_size)
         output_size = distribution.output_size(spec.action_size)
         with seeded_torch(self.seed, "initialisation"):

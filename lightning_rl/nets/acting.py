@@ -45,6 +45,8 @@ def may_compile(actor: Actor) -> bool:
     """Whether it is one of our policies, with a network as built."""
     if type(actor).act not in (Policy.act, CommandPolicy.act):
         return False
+    if not isinstance(actor.distribution_class, type):  # of several actions at once
+        return False
     net = bare(actor.net)
     return isinstance(net, LayeredNet) and as_built(net) and has_numba()
 

@@ -184,9 +184,7 @@ class EpisodeBuffer:
             return
         lengths: list[int] = state["lengths"]
         steps = len(state["reward"])
-        action = torch.empty(steps, dtype=torch.int64)
-        if spec.continuous:
-            action = torch.empty(steps, spec.action_size)
+        action = torch.from_numpy(spec.actions(steps))
         obs = torch.empty(steps + len(lengths), spec.stored_size)
         if spec.frames is not None:
             obs = obs.byte()
@@ -194,9 +192,8 @@ class EpisodeBuffer:
         check_alike({name: state[name] for name in example}, example, "buffer")
         if min(lengths) < 1:
             raise ValueError("buffer: an episode without a step")
-        unknown = (state["action"] < 0) | (state["action"] >= spec.action_size)
-        if not spec.continuous and bool(unknown.any()):
-            raise ValueError(f"buffer: an action that is none of 0 to {spec.action_size - 1}")
+        if not spec.allows(state["action"].numpy()):
+            raise ValueError(f"buffer: an action that is none of {spec.action_space}")
         parts = zip(
             state["obs"].split([length + 1 for length in lengths]),
             state["action"].split(lengths),

@@ -175,15 +175,17 @@ def _actions(given: Any, steps: int, spec: EnvSpec) -> Array:
                 f"{[steps, spec.action_size]} of '{spec.gamename}'; {_REMEDY}"
             )
         return numbers
-    if found.shape != (steps,) or found.dtype.kind not in "biu":
+    shape, counts = spec.actions(steps).shape, spec.factors or spec.action_size
+    if found.shape != shape or found.dtype.kind not in "biu":
+        expected = " x ".join(map(str, shape))
         raise ValueError(
-            f"its actions are {found.dtype} {list(found.shape)}, expected {steps} whole numbers, "
-            f"as '{spec.gamename}' has {spec.action_size} discrete actions; {_REMEDY}"
+            f"its actions are {found.dtype} {list(found.shape)}, expected {expected} whole "
+            f"numbers, as '{spec.gamename}' has {counts} discrete actions; {_REMEDY}"
         )
     indices = found.astype(np.int64)
-    if indices.min() < 0 or indices.max() >= spec.action_size:
+    if not spec.allows(indices):
         raise ValueError(
-            f"its actions go from {indices.min()} to {indices.max()}, those of '{spec.gamename}' "
-            f"from 0 to {spec.action_size - 1}; {_REMEDY}"
+            f"its actions go from {indices.min(0)} to {indices.max(0)}, those of "
+            f"'{spec.gamename}' from 0 to {np.subtract(counts, 1)}; {_REMEDY}"
         )
     return indices

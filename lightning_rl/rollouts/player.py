@@ -28,7 +28,6 @@ from lightning_rl.core.workers import begin_worker, check_may_start, check_senda
 from lightning_rl.envs.gym import doubled, rollout_env
 from lightning_rl.envs.spaces import STEPS, Env
 from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.functional.distributions import Categorical
 from lightning_rl.nets.acting import Act, compile_acting, playing
 from lightning_rl.nets.policies import Actor
 
@@ -47,21 +46,22 @@ class UniformActions(Actor):
     def __init__(self, spec: EnvSpec):
         super().__init__()
         self.continuous, self.noise_size = spec.continuous, spec.action_size
-        self.masked = spec.masked
+        self.distribution_class, self.masked = spec.distribution(), spec.masked
 
     def draw_noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         if self.continuous:
             return rng.random(shape, dtype=np.float32)
-        return Categorical.draw_noise(rng, shape)
+        return self.distribution_class.draw_noise(rng, shape)
 
     def act(self, obs: Tensor, command: Tensor | None, noise: Tensor) -> Tensor:
         if self.continuous:
             return 2 * noise - 1
+        logits = torch.zeros_like(noise)
         if self.masked:
             from lightning_rl.nets.masked import masked
 
-            noise = masked(noise, obs)
-        return noise.argmax(-1)
+            logits = masked(logits, obs)
+        return self.distribution_class(logits).sample(noise)
 
 
 def held(noise: FloatArray, keep: Array, before: FloatArray) -> FloatArray:
@@ -114,9 +114,7 @@ class _Chunk:
         self.stack = spec.stack
         dtype = np.float32 if spec.frames is None else np.uint8
         self.obs: Array = np.empty((room + 1, n, spec.stored_size), dtype=dtype)
-        self.action: Array = np.empty((room, n), dtype=np.int64)
-        if spec.continuous:
-            self.action = np.empty((room, n, spec.action_size), dtype=np.float32)
+        self.action = spec.actions(room, n)
         self.reward = np.empty((room, n), dtype=np.float32)
         command_size = len(requests[0].command or ())
         self.has_command = command_size > 0

@@ -332,7 +332,7 @@ class LoadedAgent:
                 None: obs ends with it, as those of ``make_env(agent.method.spec)`` do.
 
         Returns:
-            An action of the environment's own space: a number, or ``[A]`` within its box.
+            An action of the environment's own space: a number, or a vector ``[A]``.
 
         Raises:
             UserError: no observation of the agent's environment, or no reward.
@@ -353,11 +353,8 @@ class LoadedAgent:
         with torch.inference_mode():
             command = None if self._command is None else torch.from_numpy(self._command)
             action = self.method.policy.act(row, command, noise, **self._guidance)[0].numpy()
-        return (
-            cast(Array, self._own_action(action))
-            if self.method.spec.continuous
-            else int(self._own_action(action))
-        )
+        own = np.asarray(self._own_action(action))
+        return own if own.ndim else int(own)
 
     def predict(
         self,

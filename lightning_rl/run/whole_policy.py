@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.functional.distributions import Categorical
 from lightning_rl.methods.base import Method
 from lightning_rl.methods.model_based import WorldPolicy
 from lightning_rl.nets.categorical_latent import CategoricalLatent
@@ -39,6 +38,7 @@ class WholePolicy(nn.Module):
 
     low: Tensor
     high: Tensor
+    start: Tensor
 
     def __init__(self, method: Method):
         super().__init__()
@@ -56,8 +56,10 @@ class WholePolicy(nn.Module):
         if self.continuous:
             self.register_buffer("low", torch.from_numpy(space.low.copy()))
             self.register_buffer("high", torch.from_numpy(space.high.copy()))
+        elif method.spec.factors:
+            self.register_buffer("start", torch.from_numpy(space.start.copy()))
         else:
-            self.start = int(space.start)
+            self.register_buffer("start", torch.tensor(int(space.start)))
         self.inputs = self._example(method, usual)
         self.outputs = ["action"]
         if "noise" in self.inputs:
@@ -81,7 +83,7 @@ class WholePolicy(nn.Module):
             return kind if actor.latent is None else f"{kind}, then {actor.latent.noise_kind} ones"
         if not isinstance(actor, Policy):
             return "as its `draw_noise` does"
-        kind = "Gumbel" if actor.distribution_class is Categorical else "standard normal"
+        kind = "standard normal" if self.continuous else "Gumbel"
         noisy = isinstance(actor, NoisyCommandPolicy)
         return f"{kind} numbers, then a standard normal one" if noisy else f"{kind} numbers"
 
@@ -158,7 +160,7 @@ class WholePolicy(nn.Module):
     def _own(self, action: Tensor) -> Tensor:
         """The action of the environment's own space, see ``envs.spaces.OwnAction``."""
         if not self.continuous:
-            return action + self.start
+            return (action + self.start).to(self.start.dtype)
         share = (action.to(self.low.dtype) + 1) / 2
         return (self.low + share * (self.high - self.low)).clamp(self.low, self.high)
 

@@ -98,6 +98,29 @@ class MaskedTask(CommandTask):
         return obs, reward, terminated, truncated, info
 
 
+class FactoredTask(gymnasium.Env[Any, Any]):
+    """Ten steps with two discrete actions at once, the first one from 1 up; what is seen says which
+    pair pays 1, others pay nothing.
+    """
+
+    observation_space = gymnasium.spaces.Box(0, 1, (2,), np.float32)
+    action_space = gymnasium.spaces.MultiDiscrete([3, 2], np.int32, start=[1, 0])
+
+    def reset(self, **kwargs: Any) -> Any:
+        super().reset(**kwargs)
+        self.left = 10
+        return self._seen(), {}
+
+    def _seen(self) -> Any:
+        return np.array([self.left % 3 / 2, self.left % 2], np.float32)
+
+    def step(self, action: Any) -> Any:
+        assert self.action_space.contains(action), action
+        reward = float(tuple(action) == (1 + self.left % 3, self.left % 2))
+        self.left -= 1
+        return self._seen(), reward, self.left == 0, False, {}
+
+
 class RaisingTask(CommandTask):
     """Raises at its fourth step."""
 
@@ -109,6 +132,8 @@ class RaisingTask(CommandTask):
 
 @pytest.fixture
 def toy_games(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Registers the toy environments as gamenames ``count``, ``masked`` and ``raising``."""
-    for name, cls in (("count", CommandTask), ("masked", MaskedTask), ("raising", RaisingTask)):
+    """Registers the toy environments by their names."""
+    toys = {"count": CommandTask, "raising": RaisingTask}
+    toys |= {"masked": MaskedTask, "factored": FactoredTask}
+    for name, cls in toys.items():
         monkeypatch.setitem(GAMES, name, Game(cls, horizon=10, max_return=10.0))

@@ -166,6 +166,13 @@ def test_a_policy_of_masked_actions_acts_the_same(name):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("toy_games")
+@pytest.mark.parametrize("name", ["RCP-R", "AAC"])
+def test_a_policy_of_several_actions_acts_the_same(name):
+    assert disagreement(build(name, "factored").eval()) <= 1e-5
+
+
+@pytest.mark.slow
 def test_a_policy_of_normalised_observations_acts_the_same():
     method = build("RCP-A", "pendulum", normalise_obs=True).eval()
     method.normaliser.see(torch.tensor([[0.5, -1.0, 6.0], [-0.5, 3.0, -9.0]]))

@@ -155,4 +155,10 @@ MUTATIONS = [
         ("student_quantile(n + m - 2)", "student_quantile(n + m - 1)"),
         ("mean, mean - below, mean + above", "mean, mean - above, mean + below"),
     ),
+    *area(
+        "functional/factors.py", "methods/test_several_actions.py",
+        ("[factor.log_prob(part) for factor, part in pairs]).sum(0)", "[factor.log_prob(part) for factor, part in pairs]).mean(0)"),
+        ("[factor.entropy() for factor in self.factors]).sum(0)", "[factor.entropy() for factor in self.factors]).mean(0)"),
+        ("sum(map(math.log, self.sizes))", "math.log(action_size)"),
+    ),
 ]  # fmt: skip

@@ -86,7 +86,10 @@ MUTATIONS = [
         ("episode.truncated) or not terminated", "episode.truncated)"),
         ("episode.env_steps, 0), steps)", "episode.env_steps, 0), 0)"),
         ("    content.update(bytes([episode.terminated]))\n", ""),
-        ("indices.max() >= spec.action_size", "indices.max() > spec.action_size"),
+    ),
+    *area(
+        "envs/spec.py", "rollouts/test_offline.py",
+        ("(action < (self.factors or self.action_size))", "(action <= (self.factors or self.action_size))"),
     ),
     *area(
         "methods/upside_down/offline.py", "rollouts/test_offline.py",

@@ -25,7 +25,6 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import shown
 from lightning_rl.core.seeding import seeded_torch
 from lightning_rl.core.types import ActionMode, Episode
-from lightning_rl.functional.distributions import distribution_for
 from lightning_rl.functional.pareto import hypervolume, non_dominated
 from lightning_rl.functional.upside_down import EPSILON
 from lightning_rl.methods.base import Method
@@ -82,7 +81,7 @@ class PCN(Method):
                 f"reference {shown(cfg.reference)}: gamename '{gamename}' has the objectives "
                 f"{', '.join(self.objectives)}; give a number for each"
             )
-        distribution = distribution_for(spec.continuous)
+        distribution = spec.distribution()
         outputs = distribution.output_size(spec.action_size)
         with seeded_torch(self.seed, "initialisation"):
             net = self.network(

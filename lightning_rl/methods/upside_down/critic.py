@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -135,6 +135,9 @@ class CriticFit(Part):
 
     def _features(self, method: UpsideDown, episodes: FlatEpisodes) -> Tensor:
         """Of all steps, ``[M, F]``."""
+        if method.spec.factors:
+            factors: Any = method.learner.distribution_class
+            return cast(Tensor, factors.features(episodes.action))
         return action_features(
             method.learner.distribution_class.executed(episodes.action), method.spec.action_size
         )

@@ -26,7 +26,6 @@ from torch import Tensor, nn
 from lightning_rl.core.parts import is_ours
 from lightning_rl.core.seeding import seeded_torch
 from lightning_rl.core.types import Episode
-from lightning_rl.functional.distributions import distribution_for
 from lightning_rl.functional.ranks import rank_correlation
 from lightning_rl.functional.upside_down import EPSILON, effective_sample_share, standardise
 from lightning_rl.methods.base import Method
@@ -97,7 +96,7 @@ class UpsideDown(Method):
             command, weighting, target = checked(command), checked(weighting), checked(target)
         self.command, self.weighting = command, weighting
         self.command_names = self.command.names
-        distribution = distribution_for(spec.continuous)
+        distribution = spec.distribution()
         with seeded_torch(self.seed, "initialisation"):
             net = self._policy_network(distribution.output_size(spec.action_size))
             self.critic = None
