@@ -447,7 +447,7 @@ def calibrate_checkpoint(path: Path, num_workers: int) -> tuple[float, float]:
         )
     refuse_foreign(path)
     method = load_method(path)
-    if hasattr(method, "objectives"):
+    if method.objectives:
         raise UserError(
             f"--calibrate: {method.implementation} is asked for returns as they are; leave it out, "
             "and see with --command sweep what it obtains"
