@@ -4,6 +4,7 @@
 # make test     install into .venv, check style and types, run the fast tests
 # make test-cpus  the tests as on processors without AVX-512, then without AVX2 (ARGS="tests/nets tests/agents" for some)
 # make docs     the documentation as a site, in build/site; links and code are checked
+# make demo-site  the demo as a folder that any host of pages takes, build/demo (CODE=https://.. links to the code)
 # make notebooks  executes the notebooks anew
 # make bench    all speeds beside what bounds them, to results/speed.md: 15 minutes alone on the machine (ARGS="--only loops --smoke")
 # make peers    our agents beside rejax, sbx and Stable-Baselines3, in an environment of their own: half an hour (ARGS="--only PPO-8 --quick")
@@ -30,7 +31,7 @@ NOTEBOOKS := $(VENV)/.notebooks
 COMPILING := $(wildcard tests/*/test_fused*.py) tests/nets/test_acting.py tests/methods/test_compiling.py
 PYTEST := $(BIN)/python -m pytest -n 3 --dist worksteal
 
-.PHONY: install train reproduce test test-cpus test-avx2 lint slow docs notebooks bench peers speedrun fuzz mutants crash archive density clean
+.PHONY: install train reproduce test test-cpus test-avx2 lint slow docs demo-site notebooks bench peers speedrun fuzz mutants crash archive density clean
 
 install: $(STAMP)
 
@@ -62,6 +63,9 @@ slow: $(BOHB) $(NOTEBOOKS)
 
 docs: $(STAMP)
 	$(BIN)/python -m mkdocs build --strict $(ARGS)
+
+demo-site: $(STAMP)
+	$(BIN)/lightning-rl demo --out build/demo/index.html $(if $(CODE),--code $(CODE))
 
 notebooks: $(NOTEBOOKS)
 	$(BIN)/python notebooks/execute.py $(ARGS)

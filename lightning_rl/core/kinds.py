@@ -152,6 +152,15 @@ class AnyPath(Kind):
         return user_path(name, value)
 
 
+class WebAddress(Kind):
+    """The address of a page."""
+
+    def __call__(self, text: str) -> str:
+        if not text.startswith("https://"):
+            raise ArgumentTypeError(f"{shown(text)} is no address; e.g. https://example.org/code")
+        return text
+
+
 class FigurePath(AnyPath):
     """The path of a figure or report: a name without a folder means a file in ``figures/``, which
     git ignores.
@@ -241,4 +250,5 @@ positive = Positive()
 gamename = Gamename()
 checked_path = AnyPath()
 figure_path = FigurePath()
+web_address = WebAddress()
 source = Source()

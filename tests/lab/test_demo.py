@@ -1,9 +1,8 @@
-"""The page in which a lander flies what a slider asks for: its physics beside Box2D, its policy
-beside torch, its use.
+"""The page in which agents play what a slider asks of them: its physics beside Gymnasium's, its
+policies beside torch, its use.
 """
 
 import json
-import math
 
 import gymnasium
 import numpy as np
@@ -15,7 +14,7 @@ import lightning_rl
 from lightning_rl.cli import main
 from lightning_rl.lab.demo.page import page
 
-AGENT = "RCP-A-lunarlander"
+AGENTS = ("RCP-A-lunarlander", "UDRL-lunarlander", "DDQN-cartpole", "TD3-pendulum")
 OURS = ("file://", "data:")
 
 
@@ -23,7 +22,7 @@ OURS = ("file://", "data:")
 def tab(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo")
     file = folder / "demo.html"
-    file.write_text(page(AGENT))
+    file.write_text(page(AGENTS))
     with Chromium(folder / "profile") as tab:
         tab.open(file, "typeof demo === 'object' && demo.number >= 1")
         yield tab
@@ -32,20 +31,19 @@ def tab(tmp_path_factory):
 
 
 def test_the_page_is_one_small_file_that_may_load_nothing(tmp_path, capsys):
-    file = tmp_path / "demo.html"
-    assert main(["demo", "--out", str(file)], "lightning-rl") == 0
+    file, code = tmp_path / "demo.html", "https://example.org/code"
+    assert main(["demo", "--out", str(file), "--code", code], "lightning-rl") == 0
     text = file.read_text()
     assert len(text) < 300_000
     assert "default-src 'none'" in text
-    assert not [
-        mark for mark in ("http://", "https://", '<link rel="stylesheet"', "src=") if mark in text
-    ]
+    assert not [mark for mark in ("http://", '<link rel="stylesheet"', "src=") if mark in text]
+    assert f'<a href="{code}"' in text
     file.write_text("mine")
     assert main(["demo", "--out", str(file)], "lightning-rl") == 2
-    assert (
-        main(["demo", "DDQN-cartpole", "--out", str(tmp_path / "other.html")], "lightning-rl") == 2
-    )
-    assert "the page plays RCP with network=layers, not the DDQN of" in capsys.readouterr().err
+    other = str(tmp_path / "other.html")
+    assert main(["demo", "simple-model-panflute", "--out", other], "lightning-rl") == 2
+    assert "the page has lunarlander, cartpole and pendulum" in capsys.readouterr().err
+    assert main(["demo", "--out", other, "--code", "javascript:x"], "lightning-rl") == 2
 
 
 class Recorded:
@@ -80,14 +78,17 @@ def flight(seed):
 
 REPLAY = """(flight => {
   const [heights, x, y, ...noise] = flight.drawn, lander = Object.create(Lander.prototype);
-  for (let i = 3; i <= 7; i++) heights[i] = PAD;
+  lander.horizon = 1000;
   lander.dispersion = () => [noise.shift() / SCALE, noise.shift() / SCALE];
-  const smooth = i => 0.33 * (heights[(i + 11) % 12] + heights[i] + heights[i + 1]);
-  lander.start(Array.from({length: 11}, (_, i) => [2 * i, smooth(i)]), [x, y]);
+  lander.start(heights, [x, y]);
   const seen = [], rewards = [];
-  for (const action of flight.actions) { if (!lander.over) { rewards.push(lander.step(action)); seen.push(lander.obs()); } }
+  for (const action of flight.actions) {
+    if (lander.over) break;
+    rewards.push(lander.step(action));
+    seen.push(lander.obs());
+  }
   return {seen, rewards, end: lander.end};
-})"""  # noqa: E501
+})"""
 
 
 @needs_chromium
@@ -103,46 +104,136 @@ def test_the_physics_are_those_of_box2d(tab, seed):
     assert sum(found["rewards"]) == pytest.approx(sum(rewards), abs=1.0)
 
 
+ROLL = """((Task, state, actions) => {
+  const task = Object.create(Task.prototype);
+  task.horizon = actions.length;
+  task.start(state);
+  return actions.map(action => [task.step(action), ...task.obs(), task.over]);
+})"""
+
+
 @needs_chromium
-def test_the_policy_is_that_of_torch(tab):
-    method = lightning_rl.load(AGENT).method
+@pytest.mark.parametrize("name", ["CartPole", "Pendulum"])
+def test_a_classic_task_is_that_of_gymnasium_step_by_step(tab, name):
+    env = gymnasium.make(f"{name}-v1").unwrapped
+    rng = np.random.default_rng(0)
+    for episode in range(5):
+        env.reset(seed=episode)
+        start, over, actions, seen = list(env.state), False, [], []
+        while not over and len(actions) < 200:
+            action = int(rng.integers(2))
+            if name == "Pendulum":
+                action = rng.uniform(-3, 3, 1)
+            obs, reward, over, *_ = env.step(action)
+            actions.append(float(np.squeeze(action)))
+            seen.append([reward, *obs])
+        found = tab.run(f"{ROLL}({name}, {json.dumps(start)}, {json.dumps(actions)})")
+        np.testing.assert_allclose([row[:-1] for row in found], seen, rtol=1e-6, atol=1e-6)
+        assert [row[-1] for row in found] == [False] * (len(found) - 1) + [True]
+
+
+@needs_chromium
+@pytest.mark.parametrize("name", AGENTS)
+def test_the_policy_is_that_of_torch(tab, name):
+    method = lightning_rl.load(name).method
     policy, calibration = method.policy, method.calibrated()
-    obs = np.random.default_rng(0).normal(size=(5, 8)).astype(np.float32)
-    for asked in np.linspace(*calibration.limits, 7).tolist():
-        first, guidance = calibration.command(asked)
-        command = tab.run(f"policy.command({asked})")
-        assert (command["first"], command["guidance"]) == pytest.approx((first, guidance), abs=1e-4)
-        told = torch.full((5, 1), first)
+    tab.run(f"policy = new Policy(AGENTS.find(each => each.name === '{name}')); 0")
+    obs = np.random.default_rng(0).normal(size=(3, method.spec.obs_size)).astype(np.float32)
+
+    def outputs(command):
+        js = json.dumps(command)
+        return np.array([tab.run(f"policy.output({row.tolist()}, {js})") for row in obs])
+
+    def expected(*command):
         with torch.no_grad():
-            output, usual = (
-                policy.net(torch.from_numpy(obs), told),
-                policy.net(torch.from_numpy(obs), policy.usual_command(told)),
-            )
-        expected = (output + guidance * (output - usual)).numpy()
-        found = [
-            tab.run(f"policy.logits({row.tolist()}, {{first: {first}, guidance: {guidance}}})")
-            for row in obs
-        ]
-        assert np.abs(np.array(found) - expected).max() < 1e-3
+            return policy.net(torch.from_numpy(obs), *command).numpy()
+
+    if calibration is None:
+        assert np.abs(outputs(None) - expected()).max() < 1e-4
+        return
+    for asked in np.linspace(*calibration.limits, 4).tolist():
+        first, guidance = calibration.command(asked)
+        numbers = [first, *method.first_command()[1:]]
+        command = tab.run(f"policy.command({asked})")
+        assert command["numbers"] == pytest.approx(numbers, abs=1e-4)
+        assert command["guidance"] == pytest.approx(guidance)
+        told = torch.tensor([numbers] * 3)
+        output, usual = expected(told), expected(policy.usual_command(told))
+        guided = output + guidance * (output - usual)
+        assert np.abs(outputs(command) - guided).max() < 2e-3
+        after = tab.run(f"policy.after({json.dumps(command)}, 7.5).numbers")
+        rule = method.command_rule()
+        if rule is not None:
+            numbers = rule(told[:1].numpy(), np.float32([7.5]))[0].tolist()
+        assert after == pytest.approx(numbers, abs=1e-3)
 
 
 @needs_chromium
 def test_the_slider_asks_and_the_returns_follow(tab):
-    tab.run("setPause(true); setSweep(false); $('asked').focus()")
-    before = tab.run("[demo.asked, demo.number]")
+    tab.run("location.hash = '#asked=100'")
+    tab.wait("demo.asked === 100")
+    tab.run("setPause(true); $('asked').focus()")
+    before = tab.run("demo.number")
     tab.key("ArrowLeft")
     tab.key("ArrowLeft")
-    assert tab.run("[demo.asked, demo.number]") == [before[0] - 10, before[1] + 2]
-    assert tab.run("$('asked-value').textContent") == str(before[0] - 10)
+    assert tab.run("[demo.asked, demo.number]") == [90, before + 2]
+    assert tab.run("[$('asked-value').textContent, location.hash]") == ["90", "#asked=90"]
     obtained = {}
-    for where in ("LOW + 40", "HIGH - 20"):
-        fly = "begin(); while (!demo.lander.over) step(); all.push(demo.lander.total);"
-        flights = f"const all = []; for (let i = 0; i < 12; i++) {{ {fly} }} return mean(all);"
-        obtained[where] = tab.run(f"(() => {{ ask({where}); {flights} }})()")
-    assert obtained["HIGH - 20"] - obtained["LOW + 40"] > 100
+    for where in ("range.low + 40", "range.high - 20"):
+        play = "begin(); while (!demo.task.over) step(); all.push(demo.task.total);"
+        episodes = f"const all = []; for (let i = 0; i < 12; i++) {{ {play} }} return mean(all);"
+        obtained[where] = tab.run(f"(() => {{ ask(demo.{where}); {episodes} }})()")
+    assert obtained["range.high - 20"] - obtained["range.low + 40"] > 100
     assert "obtained" in tab.run("$('summary').textContent")
-    tab.run("setPause(false)")
-    tab.wait("demo.lander.steps > 5 || demo.flights.length > 24")
+    assert not tab.run("demo.sweeping")
+    tab.key("s", "s")
+    tab.run("next()")
+    assert tab.run("demo.sweeping && demo.asked") != tab.run("demo.range.high - 20")
+    tab.key("s", "s")
     tab.key("f", "f")
     assert tab.run("$('speed').textContent") == "4×"
-    assert math.isfinite(float(tab.run("$('so-far').textContent")))
+
+
+@needs_chromium
+def test_the_user_takes_over_and_is_not_among_the_agents_episodes(tab):
+    tab.run("location.hash = '#agent=DDQN-cartpole'")
+    tab.wait("demo.agent.name === 'DDQN-cartpole'")
+    tab.run("setPause(true)")
+    tab.key("t", "t")
+    assert tab.run("[demo.taken, demo.mine, demo.paused]") == [True, True, False]
+    tab.run("setPause(true); demo.episodes = []; begin(); demo.keys = {}")
+    tab.call("Input.dispatchKeyEvent", type="keyDown", key="ArrowRight")
+    assert tab.run("step(), demo.task.state[1]") > 0.1
+    tab.call("Input.dispatchKeyEvent", type="keyUp", key="ArrowRight")
+    tab.call("Input.dispatchKeyEvent", type="keyDown", key="ArrowLeft")
+    assert tab.run("step(), step(), demo.task.state[1]") < 0.1
+    tab.run("while (!demo.task.over) step()")
+    assert tab.run("demo.episodes.map(each => each.mine)") == [True]
+    assert tab.run("$('summary').textContent") == "no episode has ended yet"
+    tab.key("t", "t")
+    tab.run("begin(); while (!demo.task.over) step()")
+    assert tab.run("$('summary').textContent") == "1 episode, return 500"
+
+
+@needs_chromium
+def test_an_episode_beyond_the_plot_is_an_arrow(tab):
+    shapes = """(() => {
+      const drawn = [], pen = { beginPath() {}, moveTo() {}, lineTo() {}, fill() {}, stroke() {} };
+      pen.arc = () => drawn.push("dot");
+      pen.lineTo = (x, y) => drawn.push(y);
+      const range = { asks: true, low: 0, high: 100, lowest: 0, highest: 100 };
+      const axes = axesOf(300, 300, range, 0), at = obtained => (
+        drawEpisode(pen, axes, 50, { obtained, mine: false }, "red"), drawn.splice(0));
+      return [at(50), at(-500), at(500)].map(
+        each => (each[0] === "dot" ? "dot" : Math.sign(each.at(-1) - each[0])));
+    })()"""
+    assert tab.run(shapes) == ["dot", 1, -1]  # down, up
+
+
+@needs_chromium
+def test_a_phone_shows_all_of_the_width(tab):
+    size = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
+    tab.call("Emulation.setDeviceMetricsOverride", **size)
+    tab.call("Page.reload")
+    tab.wait("typeof demo === 'object' && innerWidth === 390")
+    assert tab.run("document.documentElement.scrollWidth") == 390

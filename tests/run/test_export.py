@@ -249,7 +249,7 @@ def test_no_file_names_a_place_of_the_machine_that_made_it(exported):
 
 def test_the_page_of_a_folder_is_that_of_the_agent(exported):
     before, after = (
-        page(name).partition('id="agent"')[2].partition("</script>")[0]
+        page([name]).partition('"task"')[2].partition("</script>")[0]
         for name in ("RCP-A-lunarlander", str(exported))
     )
     assert len(before) > 10_000

@@ -1,275 +1,303 @@
-// The page: one flight after the other under the command of the slider, drawn and plotted.
+// The page: one episode after the other under the command of the slider, drawn and plotted.
 "use strict";
 
 const $ = id => document.getElementById(id);
-const policy = new Policy(JSON.parse($("agent").textContent));
-const [LOW, HIGH] = [Math.ceil(policy.limits[0] / 5) * 5, Math.floor(policy.limits[1] / 5) * 5];
-const SPEEDS = [1, 4, 32], PAUSE_BETWEEN = 0.7, TRAILS = 24, BIN = 25;
+const TASKS = { lander: Lander, cartpole: CartPole, pendulum: Pendulum };
+const AGENTS = JSON.parse($("agents").textContent);
+const SPEEDS = [1, 4, 32], REST = 0.7, TRAILS = 24;
+const STEERING = {
+  arrowleft: "left", a: "left", arrowright: "right", d: "right", arrowup: "up", w: "up",
+};
 
-const demo = { flights: [], number: 0, asked: 0, lander: null, random: null, trail: [], sweeping: true, paused: false, speed: 0 };
-let colours = {}, wait = 0, owed = 0, before = 0, flame = 0;
+const demo = {
+  agent: null, Task: null, policy: null, range: null, // of the agent that was chosen
+  episodes: [], number: 0, asked: null,
+  task: null, random: null, command: null, trail: [], mine: false, // of the episode that runs
+  sweeping: false, paused: false, speed: 0, taken: false, keys: {},
+};
+let wait = 0, owed = 0, before = 0;
 
-function begin() {
-  demo.number += 1;
-  demo.random = generator(demo.number);
-  demo.lander = new Lander(demo.random);
-  demo.command = policy.command(demo.asked);
-  demo.trail = [];
-  wait = 0;
-  $("flight").textContent = demo.number;
-  $("end").textContent = "";
+// Agents, commands, episodes
+
+function choose(name) {
+  const agent = AGENTS.find(each => each.name === name) || AGENTS[0];
+  demo.agent = agent;
+  demo.Task = TASKS[agent.task];
+  demo.policy = new Policy(agent);
+  demo.episodes = [];
+  demo.number = 0;
+  demo.asked = null;
+  demo.range = rangeOf(demo.policy, demo.Task);
+  $("agent").value = agent.name;
+  $("about").textContent = demo.Task.about;
+  $("made").textContent = agent.made;
+  $("parameters").textContent = agent.parameters;
+  document.body.dataset.asks = agent.asks;
+  if (agent.asks) {
+    const { low, high, step } = demo.range;
+    Object.assign($("asked"), { min: low, max: high, step });
+    $("low").textContent = low;
+    $("high").textContent = high;
+  }
+  summarise();
+}
+
+// What the slider and the plot reach.
+function rangeOf({ asks, limits }, { lowest, highest }) {
+  if (!asks) return { asks, lowest, highest, hue: () => hue(1) };
+  const span = limits[1] - limits[0];
+  const step = span > 1000 ? 20 : 5;
+  const low = Math.ceil(limits[0] / step) * step, high = Math.floor(limits[1] / step) * step;
+  return {
+    asks, low, high, step, lowest: low, highest: high, bin: 5 * step,
+    hue: asked => hue((asked - low) / (high - low)),
+  };
 }
 
 function ask(value) {
-  demo.asked = clamp(value, LOW, HIGH);
+  if (!demo.range.asks) return;
+  demo.asked = clamp(value, demo.range.low, demo.range.high);
   $("asked").value = demo.asked;
   $("asked-value").textContent = demo.asked;
 }
 
+function begin() {
+  demo.number += 1;
+  demo.random = generator(demo.number);
+  demo.task = new demo.Task(demo.random, demo.agent.horizon);
+  demo.command = demo.policy.command(demo.asked);
+  demo.trail = [];
+  demo.mine = demo.taken;
+  wait = 0;
+  $("number").textContent = demo.number;
+  $("end").textContent = "";
+}
+
 function step() {
-  const { lander } = demo;
-  lander.step(policy.act(lander.obs(), demo.command, demo.random));
-  if (lander.steps % 3 === 0) demo.trail.push(lander.hull.origin);
-  if (!lander.over) return;
-  demo.flights.push({ asked: demo.asked, obtained: lander.total, steps: lander.steps, end: lander.end, trail: demo.trail });
-  $("end").textContent = `${lander.end} with ${Math.round(lander.total)}`;
+  const { task, policy, command, random } = demo;
+  const action = demo.taken ? task.steered(demo.keys) : policy.act(task.obs(), command, random);
+  const reward = task.step(action);
+  demo.command = policy.after(command, reward);
+  const at = task.trace();
+  if (at && task.steps % 3 === 0) demo.trail.push(at);
+  if (!task.over) return;
+  const { asked, trail, mine } = demo;
+  demo.episodes.push({ asked, obtained: task.total, trail, mine });
+  $("end").textContent = `${task.end}: ${Math.round(task.total)}`;
   summarise();
-  wait = PAUSE_BETWEEN;
+  wait = REST;
 }
 
 function next() {
-  if (demo.sweeping) ask(LOW + Math.round((HIGH - LOW) * (demo.number * 0.381966 % 1) / 5) * 5); // evenly, in no order
+  if (demo.sweeping && demo.range.asks) {
+    const { low, high, step } = demo.range;
+    const share = demo.number * 0.381966 % 1; // evenly, in no order
+    ask(low + Math.round((high - low) * share / step) * step);
+  }
   begin();
 }
 
 function advance(seconds) {
-  if (demo.lander.over && (wait -= seconds * SPEEDS[demo.speed]) <= 0) next();
-  owed = Math.min(owed + seconds * FPS * SPEEDS[demo.speed], 8 * SPEEDS[demo.speed]);
-  for (const limit = performance.now() + 14; owed >= 1 && performance.now() < limit; owed--) {
-    if (!demo.lander.over) step();
-    else if (demo.speed === SPEEDS.length - 1) next();
+  const speed = SPEEDS[demo.speed], isFastest = demo.speed === SPEEDS.length - 1;
+  if (demo.task.over) {
+    wait -= seconds * speed;
+    if (wait <= 0) next();
   }
-}
-
-const mean = values => values.reduce((a, b) => a + b, 0) / values.length;
-
-function bins() {
-  const found = new Map();
-  for (const { asked, obtained } of demo.flights) {
-    const at = Math.round(asked / BIN) * BIN;
-    found.set(at, [...(found.get(at) || []), { asked, obtained }]);
+  owed = Math.min(owed + seconds * demo.Task.fps * speed, 8 * speed);
+  const end = performance.now() + 14;
+  while (owed >= 1 && performance.now() < end) {
+    owed -= 1;
+    if (!demo.task.over) step();
+    else if (isFastest) next();
   }
-  return [...found.values()].map(each => [mean(each.map(f => f.asked)), mean(each.map(f => f.obtained)), each.length]);
 }
 
 function summarise() {
-  const same = demo.flights.filter(each => each.asked === demo.asked).map(each => each.obtained);
-  const n = demo.flights.length, all = `${n} flight${n > 1 ? "s" : ""}`;
-  const over = same.length > 1 ? ` on average of ${same.length}` : "";
-  $("summary").textContent = same.length ? `${all}. Asked for ${demo.asked}, obtained ${Math.round(mean(same))}${over}.` : `${all}.`;
+  const own = demo.episodes.filter(each => !each.mine);
+  const same = own.filter(each => each.asked === demo.asked).map(each => each.obtained);
+  let text = own.length === 1 ? "1 episode" : `${own.length} episodes`;
+  if (own.length === 0) text = "no episode has ended yet";
+  if (same.length > 0) {
+    text += demo.range.asks ? `. Asked for ${demo.asked}, obtained ` : ", return ";
+    text += Math.round(mean(same));
+    if (same.length > 1) text += ` on average of ${same.length}`;
+  }
+  $("summary").textContent = text;
 }
 
 // Drawing
 
-function context(canvas) {
-  const { width, height } = canvas.getBoundingClientRect(), dense = window.devicePixelRatio || 1;
-  const [w, h] = [Math.round(width * dense), Math.round(height * dense)];
-  if (canvas.width !== w || canvas.height !== h) [canvas.width, canvas.height] = [w, h];
-  const c = canvas.getContext("2d");
-  c.setTransform(dense, 0, 0, dense, 0, 0);
-  return [c, width, height];
-}
+const STARS = (random => Array.from(
+  { length: 90 }, () => [random(), random() * 0.7, 0.4 + random()]))(generator(7));
 
-function readColours() {
-  const style = getComputedStyle(document.documentElement);
-  for (const name of ["ink", "soft", "line", "card", "accent", "sky-top", "sky-low", "ground", "ground-deep", "pad", "hull", "leg",
-    "flame", "star", "low", "high", "grid"]) colours[name] = style.getPropertyValue(`--${name}`).trim();
-}
-
-const hue = asked => `color-mix(in oklab, ${colours.high} ${Math.round(100 * (asked - LOW) / (HIGH - LOW))}%, ${colours.low})`;
-const STARS = (random => Array.from({ length: 90 }, () => [random(), random() * 0.7, 0.4 + random()]))(generator(7));
-
-function path(c, points, close) {
-  c.beginPath();
-  points.forEach(([x, y], i) => (i ? c.lineTo(x, y) : c.moveTo(x, y)));
-  if (close) c.closePath();
-}
-
-function drawSky() {
-  const [c, width, height] = context($("sky")), k = width / WIDTH, { lander } = demo;
+function drawScene() {
+  const [c, width, height] = context($("scene")), { view } = demo.Task, k = width / view.width;
   const sky = c.createLinearGradient(0, 0, 0, height);
   sky.addColorStop(0, colours["sky-top"]);
   sky.addColorStop(1, colours["sky-low"]);
   c.fillStyle = sky;
   c.fillRect(0, 0, width, height);
   c.fillStyle = colours.star;
-  for (const [x, y, r] of STARS) { c.globalAlpha = r / 1.5; c.fillRect(x * width, y * height, r, r); }
+  for (const [x, y, r] of STARS) {
+    c.globalAlpha = r / 1.5;
+    c.fillRect(x * width, y * height, r, r);
+  }
   c.globalAlpha = 1;
   c.save();
-  c.setTransform(c.getTransform().translate(0, height).scale(k, -k));
+  c.translate(width / 2 - view.x * k, height + view.y * k);
+  c.scale(k, -k);
   c.lineJoin = c.lineCap = "round";
   drawTrails(c);
-  path(c, [[0, 0], ...lander.ground, [WIDTH, 0]], true);
-  const soil = c.createLinearGradient(0, 7, 0, 0);
-  soil.addColorStop(0, colours.ground);
-  soil.addColorStop(1, colours["ground-deep"]);
-  c.fillStyle = soil;
-  c.fill();
-  drawFlags(c);
-  drawLander(c, lander);
+  demo.task.draw(c, colours);
   c.restore();
 }
 
 function drawTrails(c) {
-  const shown = demo.flights.slice(-TRAILS);
-  c.lineWidth = 0.05;
-  shown.forEach(({ trail, asked }, i) => {
+  demo.episodes.slice(-TRAILS).forEach(({ trail, asked }, i) => {
     c.globalAlpha = 0.08 + 0.4 * (i + 1) / TRAILS;
-    c.strokeStyle = hue(asked);
-    path(c, trail);
-    c.stroke();
+    drawLine(c, demo.range.hue(asked), 0.05, trail);
   });
   c.globalAlpha = 0.9;
-  c.lineWidth = 0.07;
-  c.strokeStyle = hue(demo.asked);
-  path(c, demo.trail);
-  c.stroke();
+  drawLine(c, demo.range.hue(demo.asked), 0.07, demo.trail);
   c.globalAlpha = 1;
-}
-
-function drawFlags(c) {
-  for (const [x, way] of [[WIDTH * 0.4, 1], [WIDTH * 0.6, -1]]) {
-    c.strokeStyle = colours.ink;
-    c.lineWidth = 0.06;
-    path(c, [[x, PAD], [x, PAD + 1.5]]);
-    c.stroke();
-    c.fillStyle = colours.pad;
-    path(c, [[x, PAD + 1.5], [x + way * 0.75, PAD + 1.22], [x, PAD + 0.95]], true);
-    c.fill();
-  }
-}
-
-function drawLander(c, { hull, legs, fired }) {
-  flame = fired && !demo.lander.over ? 1 : flame * 0.75;
-  if (fired && flame > 0.1) {
-    const { at, push, power } = fired, length = (power > 1 ? 6.5 : 2.2) * flame * (0.8 + 0.4 * Math.random());
-    const glow = c.createLinearGradient(...at, at[0] + push[0] * length, at[1] + push[1] * length);
-    glow.addColorStop(0, colours.flame);
-    glow.addColorStop(1, "transparent");
-    c.strokeStyle = glow;
-    c.lineWidth = power > 1 ? 0.42 : 0.2;
-    path(c, [at, [at[0] + push[0] * length, at[1] + push[1] * length]]);
-    c.stroke();
-  }
-  for (const leg of legs) {
-    c.fillStyle = leg.touches ? colours.high : colours.leg;
-    path(c, leg.corners(), true);
-    c.fill();
-  }
-  c.fillStyle = colours.hull;
-  path(c, hull.corners(), true);
-  c.fill();
-  c.strokeStyle = colours.card;
-  c.lineWidth = 0.04;
-  c.stroke();
-  const eye = hull.toWorld([0, 0.16]);
-  c.beginPath();
-  c.arc(...eye, 0.15, 0, 7);
-  c.fillStyle = colours["sky-low"];
-  c.fill();
-}
-
-function drawPlot() {
-  const [c, width, height] = context($("plot")), left = 54, right = 16, top = 16, bottom = 42, low = Math.min(LOW, -200) - 150;
-  const x = asked => left + (asked - LOW + 15) / (HIGH - LOW + 30) * (width - left - right);
-  const y = obtained => top + (HIGH + 60 - clamp(obtained, low, HIGH + 60)) / (HIGH + 60 - low) * (height - top - bottom);
-  const line = (a, b, colour, dash = [], thick = 1) => {
-    [c.strokeStyle, c.lineWidth] = [colour, thick];
-    c.setLineDash(dash);
-    path(c, [a, b]);
-    c.stroke();
-    c.setLineDash([]);
-  };
-  c.clearRect(0, 0, width, height);
-  c.font = "12px system-ui, sans-serif";
-  c.fillStyle = colours.soft;
-  for (let at = Math.ceil(low / 100) * 100; at <= HIGH + 60; at += 100) {
-    line([left, y(at)], [width - right, y(at)], colours.grid);
-    c.textAlign = "right";
-    c.fillText(at, left - 8, y(at) + 4);
-    if (at < LOW || at > HIGH) continue;
-    c.textAlign = "center";
-    c.fillText(at, x(at), height - bottom + 18);
-  }
-  c.fillText("asked return", (left + width - right) / 2, height - 6);
-  c.save();
-  c.translate(13, (top + height - bottom) / 2);
-  c.rotate(-Math.PI / 2);
-  c.fillText("obtained return", 0, 0);
-  c.restore();
-  line([x(LOW), y(LOW)], [x(HIGH), y(HIGH)], colours.soft, [5, 5]);
-  c.textAlign = "left";
-  c.fillText("obtained = asked", x(LOW) + 10, y(LOW) + 14);
-  line([x(demo.asked), top], [x(demo.asked), height - bottom], colours.accent, [2, 4]);
-  const dot = (asked, obtained, r, colour, alpha) => {
-    c.globalAlpha = alpha;
-    c.fillStyle = colour;
-    c.beginPath();
-    c.arc(x(asked), y(obtained), r, 0, 7);
-    c.fill();
-    c.globalAlpha = 1;
-  };
-  for (const { asked, obtained } of demo.flights.slice(-2000)) dot(asked, obtained, 3, hue(asked), 0.4);
-  for (const [asked, obtained, count] of bins()) {
-    if (count < 3) continue;
-    dot(asked, obtained, 6.5, colours.card, 1);
-    dot(asked, obtained, 5, hue(asked), 1);
-  }
-  if (demo.lander.over) return;
-  dot(demo.asked, demo.lander.total, 5, colours.accent, 1);
-  const side = demo.asked > (LOW + HIGH) / 2 ? -1 : 1;
-  c.textAlign = side < 0 ? "right" : "left";
-  c.fillStyle = colours.accent;
-  c.fillText("this flight", x(demo.asked) + 10 * side, y(demo.lander.total) + 4);
 }
 
 function frame(now) {
   const seconds = Math.min((now - before) / 1000, 0.1);
   before = now;
   if (!demo.paused) advance(seconds);
-  $("step").textContent = demo.lander.steps;
-  $("so-far").textContent = Math.round(demo.lander.total);
-  drawSky();
-  drawPlot();
+  $("step").textContent = demo.task.steps;
+  $("so-far").textContent = Math.round(demo.task.total);
+  drawScene();
+  drawPlot($("plot"), demo);
   requestAnimationFrame(frame);
+}
+
+// The address: #asked=100, and agent=NAME unless it is the first
+
+function readAddress() {
+  const given = new URLSearchParams(location.hash.slice(1));
+  const name = given.get("agent") || AGENTS[0].name;
+  if (demo.agent === null || demo.agent.name !== name) choose(name);
+  const asked = Number(given.get("asked") ?? NaN);
+  ask(Number.isFinite(asked) ? asked : demo.range.high);
+  begin();
+  summarise();
+}
+
+function writeAddress() {
+  const words = [];
+  if (demo.agent !== AGENTS[0]) words.push(`agent=${demo.agent.name}`);
+  if (demo.range.asks) words.push(`asked=${demo.asked}`);
+  history.replaceState(null, "", `#${words.join("&")}`);
 }
 
 // What the user does
 
 function press(id, on) { $(id).setAttribute("aria-pressed", on); }
-function setSweep(on) { press("sweep", demo.sweeping = on); }
-function setPause(on) { press("pause", demo.paused = on); $("pause").textContent = on ? "Go on" : "Pause"; }
-function faster() { demo.speed = (demo.speed + 1) % SPEEDS.length; $("speed").textContent = demo.speed === 2 ? "fast" : `${SPEEDS[demo.speed]}×`; }
 
-$("asked").addEventListener("input", () => { setSweep(false); ask(Number($("asked").value)); });
-$("asked").addEventListener("change", () => { setPause(false); begin(); summarise(); });
-$("sweep").addEventListener("click", () => setSweep(!demo.sweeping));
-$("speed").addEventListener("click", faster);
-$("pause").addEventListener("click", () => setPause(!demo.paused));
-document.addEventListener("keydown", event => {
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
-  const keys = { s: () => setSweep(!demo.sweeping), f: faster, n: next, " ": () => setPause(!demo.paused) };
-  const act = keys[event.key.toLowerCase()];
-  if (!act || (event.key === " " && event.target.tagName === "BUTTON")) return;
-  event.preventDefault();
-  act();
+function setSweep(on) {
+  demo.sweeping = on;
+  press("sweep", on);
+}
+
+function setPause(on) {
+  demo.paused = on;
+  press("pause", on);
+  $("pause").textContent = on ? "Go on" : "Pause";
+}
+
+function setSpeed(number) {
+  demo.speed = number % SPEEDS.length;
+  $("speed").textContent = ["1×", "4×", "fast"][demo.speed];
+}
+
+// The user steers, from the next episode on where the last has ended.
+function takeOver(on) {
+  demo.taken = on;
+  demo.keys = {};
+  press("take", on);
+  document.body.dataset.taken = on;
+  $("take").textContent = on ? "Give back" : "Take over";
+  if (!on) return;
+  demo.mine = true;
+  setSpeed(0);
+  setPause(false);
+  $("asked").blur();
+}
+
+function askedByUser() {
+  setPause(false);
+  writeAddress();
+  begin();
+  summarise();
+}
+
+for (const { name, gamename } of AGENTS) {
+  const label = name.includes(gamename) ? name : `${name} (${gamename})`;
+  $("agent").append(new Option(label, name));
+}
+$("agent").addEventListener("change", () => {
+  choose($("agent").value);
+  ask(demo.range.high);
+  askedByUser();
 });
+$("asked").addEventListener("input", () => {
+  setSweep(false);
+  ask(Number($("asked").value));
+});
+$("asked").addEventListener("change", askedByUser);
+$("sweep").addEventListener("click", () => setSweep(!demo.sweeping));
+$("speed").addEventListener("click", () => setSpeed(demo.speed + 1));
+$("pause").addEventListener("click", () => setPause(!demo.paused));
+$("take").addEventListener("click", () => takeOver(!demo.taken));
+addEventListener("hashchange", readAddress);
+
+const ON_KEY = {
+  s: () => setSweep(!demo.sweeping),
+  f: () => setSpeed(demo.speed + 1),
+  n: next,
+  t: () => takeOver(!demo.taken),
+  " ": () => setPause(!demo.paused),
+};
+
+addEventListener("keydown", event => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const key = event.key.toLowerCase();
+  if (demo.taken && STEERING[key]) {
+    demo.keys[STEERING[key]] = true;
+    event.preventDefault();
+    return;
+  }
+  const isTyping = event.target.tagName === "SELECT";
+  const isPressing = key === " " && event.target.tagName === "BUTTON";
+  if (!ON_KEY[key] || isTyping || isPressing) return;
+  event.preventDefault();
+  ON_KEY[key]();
+});
+addEventListener("keyup", event => { demo.keys[STEERING[event.key.toLowerCase()]] = false; });
+addEventListener("blur", () => { demo.keys = {}; });
+
+// On a phone a finger steers: on the left, the right, or between them, above.
+function steerByFinger(event) {
+  if (!demo.taken) return;
+  const { left, width } = $("scene").getBoundingClientRect();
+  const share = (event.clientX - left) / width;
+  demo.keys = {};
+  if (event.buttons === 0) return;
+  if (share < 1 / 3) demo.keys.left = true;
+  else if (share > 2 / 3) demo.keys.right = true;
+  else demo.keys.up = true;
+}
+for (const name of ["pointerdown", "pointermove", "pointerup", "pointercancel"]) {
+  $("scene").addEventListener(name, steerByFinger);
+}
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", readColours);
 
-[$("asked").min, $("asked").max] = [LOW, HIGH];
-[$("low").textContent, $("high").textContent] = [LOW, HIGH];
 readColours();
-ask(HIGH);
-begin();
+readAddress();
 setPause(matchMedia("(prefers-reduced-motion: reduce)").matches);
-requestAnimationFrame(now => { before = now; frame(now); });
+requestAnimationFrame(now => {
+  before = now;
+  frame(now);
+});

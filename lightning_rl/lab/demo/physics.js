@@ -1,5 +1,6 @@
-// Rigid bodies as Box2D 2.3 moves them: polygons above a ground of line segments, held together by revolute joints with a
-// motor and limits. Left out: continuous collision, so that a foot touches the ground up to one step late.
+// Rigid bodies as Box2D 2.3 moves them: polygons above a ground of line segments, held together by
+// revolute joints with a motor and limits. Left out: continuous collision, so that a foot touches
+// the ground up to one step late.
 "use strict";
 
 const SLOP = 0.005, ANGULAR_SLOP = 2 / 180 * Math.PI, RADIUS = 0.02, BAUMGARTE = 0.2;
@@ -71,7 +72,8 @@ class Body {
 }
 
 class Joint {
-  // The angle between two bodies stays within low .. high; a motor of limited torque turns it at a speed.
+  // The angle between two bodies stays within low .. high; a motor of limited torque turns it at a
+  // speed.
   constructor(a, b, anchorA, anchorB, low, high, speed, torque) {
     Object.assign(this, { a, b, low, high, speed, torque });
     this.localA = minus(anchorA, a.centre);
@@ -88,8 +90,12 @@ class Joint {
     const m = a.invMass + b.invMass, ia = a.invInertia, ib = b.invInertia;
     Object.assign(this, { ra, rb });
     this.k = [
-      m + ia * ra[1] ** 2 + ib * rb[1] ** 2, -ia * ra[0] * ra[1] - ib * rb[0] * rb[1], -ia * ra[1] - ib * rb[1],
-      m + ia * ra[0] ** 2 + ib * rb[0] ** 2, ia * ra[0] + ib * rb[0], ia + ib,
+      m + ia * ra[1] ** 2 + ib * rb[1] ** 2,
+      -ia * ra[0] * ra[1] - ib * rb[0] * rb[1],
+      -ia * ra[1] - ib * rb[1],
+      m + ia * ra[0] ** 2 + ib * rb[0] ** 2,
+      ia * ra[0] + ib * rb[0],
+      ia + ib,
     ];
     const at = angle <= this.low ? "low" : angle >= this.high ? "high" : "free";
     if (at !== this.at || at === "free") this.impulse[2] = 0;
@@ -111,9 +117,11 @@ class Joint {
 
   solve3(x, y, z) {
     const [xx, xy, xz, yy, yz, zz] = this.k;
-    const a = yy * zz - yz * yz, b = xz * yz - xy * zz, c = xy * yz - xz * yy, det = xx * a + xy * b + xz * c;
+    const a = yy * zz - yz * yz, b = xz * yz - xy * zz, c = xy * yz - xz * yy;
+    const det = xx * a + xy * b + xz * c;
     return [
-      (a * x + b * y + c * z) / det, (b * x + (xx * zz - xz * xz) * y + (xy * xz - xx * yz) * z) / det,
+      (a * x + b * y + c * z) / det,
+      (b * x + (xx * zz - xz * xz) * y + (xy * xz - xx * yz) * z) / det,
       (c * x + (xy * xz - xx * yz) * y + (xx * yy - xy * xy) * z) / det,
     ];
   }
@@ -129,8 +137,8 @@ class Joint {
       step = this.solve3(-slip[0], -slip[1], a.w - b.w);
       const total = impulse[2] + step[2];
       if (this.at === "low" ? total < 0 : total > 0) { // the limit would pull: it lets go
-        const [x, y] = this.solve2(impulse[2] * this.k[2] - slip[0], impulse[2] * this.k[4] - slip[1]);
-        step = [x, y, -impulse[2]];
+        const pull = [impulse[2] * this.k[2], impulse[2] * this.k[4]];
+        step = [...this.solve2(...minus(pull, slip)), -impulse[2]];
       }
     }
     step.forEach((each, i) => { impulse[i] += each; });
@@ -138,18 +146,23 @@ class Joint {
   }
 
   solvePosition() {
-    const { a, b } = this, angle = b.angle - a.angle, m = a.invMass + b.invMass, ia = a.invInertia, ib = b.invInertia;
+    const { a, b } = this, angle = b.angle - a.angle, m = a.invMass + b.invMass;
+    const ia = a.invInertia, ib = b.invInertia;
     let off = 0;
     if (this.at !== "free") {
       off = this.at === "low" ? angle - this.low : this.high - angle;
-      const turn = clamp(off + ANGULAR_SLOP, -MAX_ANGULAR_CORRECTION, 0) * (this.at === "low" ? -1 : 1) / (ia + ib);
+      const way = this.at === "low" ? -1 : 1;
+      const turn = way * clamp(off + ANGULAR_SLOP, -MAX_ANGULAR_CORRECTION, 0) / (ia + ib);
       a.angle -= ia * turn;
       b.angle += ib * turn;
     }
     const [ra, rb] = this.arms();
     const gap = [b.c[0] + rb[0] - a.c[0] - ra[0], b.c[1] + rb[1] - a.c[1] - ra[1]];
     this.k = [
-      m + ia * ra[1] ** 2 + ib * rb[1] ** 2, -ia * ra[0] * ra[1] - ib * rb[0] * rb[1], 0, m + ia * ra[0] ** 2 + ib * rb[0] ** 2,
+      m + ia * ra[1] ** 2 + ib * rb[1] ** 2,
+      -ia * ra[0] * ra[1] - ib * rb[0] * rb[1],
+      0,
+      m + ia * ra[0] ** 2 + ib * rb[0] ** 2,
     ];
     const p = this.solve2(-gap[0], -gap[1]);
     a.shift(p, ra, -1);
@@ -158,7 +171,8 @@ class Joint {
   }
 }
 
-const normalOf = (a, b) => { // to the right of the way from a to b: outwards of a counter-clockwise polygon
+// To the right of the way from a to b: outwards of a counter-clockwise polygon.
+const normalOf = (a, b) => {
   const x = b[0] - a[0], y = b[1] - a[1], length = Math.hypot(x, y);
   return [y / length, -x / length];
 };
@@ -175,8 +189,9 @@ function clipped(p, q, a, b) {
   return [p, q];
 }
 
-// Where a polygon touches a segment of the ground: {face, normal, points} with the face of the ground or of the polygon as
-// reference, the normal away from the ground, and up to two points; null where they are apart.
+// Where a polygon touches a segment of the ground: {face, normal, points} with the face of the
+// ground or of the polygon as reference, the normal away from the ground, and up to two points;
+// null where they are apart.
 function touching(corners, left, right) {
   const n = corners.length, up = normalOf(right, left);
   const above = Math.min(...corners.map(p => dot(up, minus(p, left))));
@@ -190,10 +205,12 @@ function touching(corners, left, right) {
     if (dot(out, up) < most) [most, facing] = [dot(out, up), i];
   }
   const ofPolygon = best > 0.98 * above + 0.001, side = i => [corners[i], corners[(i + 1) % n]];
-  const reference = ofPolygon ? side(face) : [right, left], other = ofPolygon ? [left, right] : side(facing);
+  const reference = ofPolygon ? side(face) : [right, left];
+  const other = ofPolygon ? [left, right] : side(facing);
   const normal = normalOf(...reference), apart = p => dot(normal, minus(p, reference[0]));
   const points = clipped(...other, ...reference).filter(p => apart(p) <= RADIUS);
-  return points.length ? { ofPolygon, reference, normal: times(ofPolygon ? -1 : 1, normal), points, apart } : null;
+  if (points.length === 0) return null;
+  return { ofPolygon, reference, normal: times(ofPolygon ? -1 : 1, normal), points, apart };
 }
 
 class World {
@@ -209,7 +226,8 @@ class World {
     const before = new Map(this.contacts.map(each => [each.key, each]));
     this.contacts = [];
     this.bodies.forEach((body, number) => {
-      const corners = body.corners(), low = Math.min(...corners.map(p => p[0])), high = Math.max(...corners.map(p => p[0]));
+      const corners = body.corners(), across = corners.map(p => p[0]);
+      const low = Math.min(...across), high = Math.max(...across);
       body.touches = false;
       for (let i = 0; i + 1 < this.ground.length; i++) {
         const [left, right] = [this.ground[i], this.ground[i + 1]];
@@ -218,12 +236,16 @@ class World {
         if (found === null) continue;
         body.touches = true;
         found.points.forEach((point, at) => {
-          const key = `${number} ${i} ${found.ofPolygon} ${at} ${found.points.length}`, old = before.get(key);
-          const { ofPolygon, normal } = found, start = found.reference[0];
+          const { ofPolygon, normal, points } = found, start = found.reference[0];
+          const key = `${number} ${i} ${ofPolygon} ${at} ${points.length}`, old = before.get(key);
           this.contacts.push({
-            key, body, ofPolygon, normal, point, start, friction: Math.sqrt(body.friction * this.groundFriction),
-            localPoint: body.toLocal(point), localStart: body.toLocal(start), localNormal: body.toLocal(plus(normal, body.c)),
-            push: old ? old.push : 0, drag: old ? old.drag : 0,
+            key, body, ofPolygon, normal, point, start,
+            friction: Math.sqrt(body.friction * this.groundFriction),
+            localPoint: body.toLocal(point),
+            localStart: body.toLocal(start),
+            localNormal: body.toLocal(plus(normal, body.c)),
+            push: old ? old.push : 0,
+            drag: old ? old.drag : 0,
           });
         });
       }
@@ -281,7 +303,8 @@ class World {
 
   solveContact(each) {
     const { body, normal, tangent, r } = each, most = each.friction * each.push;
-    const drag = clamp(each.drag - each.tangentMass * dot(body.velocityAt(r), tangent), -most, most);
+    const slip = dot(body.velocityAt(r), tangent);
+    const drag = clamp(each.drag - each.tangentMass * slip, -most, most);
     body.push(times(drag - each.drag, tangent), r, 1);
     each.drag = drag;
     const push = Math.max(0, each.push - each.normalMass * dot(body.velocityAt(r), normal));
@@ -292,9 +315,11 @@ class World {
   // Moves a body out of the ground; how far apart they are.
   separate(each) {
     const { body } = each, normal = each.ofPolygon ? body.rotated(each.localNormal) : each.normal;
-    const [point, start] = each.ofPolygon ? [body.toWorld(each.localStart), each.point] : [body.toWorld(each.localPoint), each.start];
+    let point = body.toWorld(each.localPoint), start = each.start;
+    if (each.ofPolygon) [point, start] = [body.toWorld(each.localStart), each.point];
     const apart = dot(normal, minus(point, start)) - RADIUS;
-    const r = minus(each.ofPolygon ? each.point : point, body.c), k = body.invMass + body.invInertia * cross(r, normal) ** 2;
+    const r = minus(each.ofPolygon ? each.point : point, body.c);
+    const k = body.invMass + body.invInertia * cross(r, normal) ** 2;
     const p = -clamp(BAUMGARTE * (apart + SLOP), -MAX_CORRECTION, 0) / k;
     body.shift(times(p, normal), r, 1);
     return apart;

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from lightning_rl.core.arguments import Tool, argument, force
-from lightning_rl.core.kinds import Whole, checked_path, figure_path, gamename
+from lightning_rl.core.kinds import Whole, checked_path, figure_path, gamename, web_address
 from lightning_rl.core.limits import EPISODES, SEED
 from lightning_rl.lab.figures.registry import BINNED, SCORE
 from lightning_rl.run.imports import import_lightning
@@ -27,6 +27,7 @@ RUN_COLUMNS = (
     "reason",
 )
 EXPORT_EPISODES = 100
+DEMO_AGENTS = ("RCP-A-lunarlander", "DDQN-cartpole", "TD3-pendulum")
 PAGE_TAGS = ("rollout/return_mean", "eval/return_mean", "eval_greedy/return_mean")
 
 _FOLDERS = argument(
@@ -52,7 +53,8 @@ class _OfAgent(Tool):
     """A command that plays an agent, which must be there before Lightning is imported for it."""
 
     def call(self, given: argparse.Namespace) -> None:
-        checkpoint_at(Path(given.agent))
+        for agent in given.agent if isinstance(given.agent, list) else [given.agent]:
+            checkpoint_at(Path(agent))
         import_lightning()
         super().call(given)
 
@@ -233,14 +235,15 @@ REPORTS = {
         ),
     ),
     "demo": _OfAgent(
-        "serve a web page in which a slider sets the commanded return of a LunarLander agent",
+        "serve a web page in which agents play what a slider asks of them",
         "lightning_rl.lab.demo.page:show",
         (
             argument(
                 "agent",
-                "agent of the package, or a checkpoint (default RCP-A-lunarlander)",
-                nargs="?",
-                default="RCP-A-lunarlander",
+                "agent of the package, checkpoint, run directory or export, of lunarlander, "
+                f"cartpole or pendulum (default: {', '.join(DEMO_AGENTS)})",
+                nargs="*",
+                default=list(DEMO_AGENTS),
             ),
             argument(
                 "-o --out",
@@ -249,6 +252,12 @@ REPORTS = {
                 metavar="FILE",
             ),
             force("FILE"),
+            argument(
+                "--code",
+                "address that the page links to as its code",
+                type=web_address,
+                metavar="URL",
+            ),
             argument(
                 "--port",
                 "port of this machine (default 8000)",
