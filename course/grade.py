@@ -11,9 +11,12 @@ import argparse
 import ast
 import json
 import os
+import signal
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +25,32 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from checks import BLANKS, WrongAnswerError  # noqa: E402
 
+LIMIT_S = 20.0
+"""For the check of one function, of which ours take a fraction of a second."""
+
 LESSONS = {int(path.stem.split("_")[1]): path for path in sorted(HERE.glob("lesson_*.py"))}
+
+
+class TooLongError(BaseException):
+    """Raised in code that runs for too long; no ``except Exception`` of its own catches it."""
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """TooLongError after so many seconds, and each second after that, until the code ends."""
+
+    def stop(number: int, frame: Any) -> None:
+        raise TooLongError(
+            f"it did not end within {seconds:.0f} seconds; look for a loop that never ends"
+        )
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def solution(lesson: int) -> str:
@@ -57,17 +85,22 @@ def definitions(text: str) -> dict[str, Any]:
 def failures(lesson: int, text: str) -> dict[str, str]:
     """What is wrong with each blank of a lesson; empty where it is right."""
     try:
-        found = definitions(text)
+        with time_limit(LIMIT_S):
+            found = definitions(text)
+    except TooLongError as error:
+        return dict.fromkeys(BLANKS[lesson], str(error))
     except Exception as error:  # whatever may be handed in
         return dict.fromkeys(BLANKS[lesson], f"{type(error).__name__}: {error}")
     wrong = {}
     for name, check in BLANKS[lesson].items():
         wrong[name] = ""
-        try:
-            check(found[name])
-        except KeyError:
+        if name not in found:
             wrong[name] = "there is no function of this name"
-        except WrongAnswerError as error:
+            continue
+        try:
+            with time_limit(LIMIT_S):
+                check(found[name])
+        except (WrongAnswerError, TooLongError) as error:
             wrong[name] = str(error)
         except Exception as error:  # whatever a student's code may do
             wrong[name] = f"{type(error).__name__}: {error}"

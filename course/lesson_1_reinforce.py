@@ -1,13 +1,15 @@
 # %% [markdown]
 # # Lesson 1: REINFORCE
 #
+# *15 minutes of yours; the training takes a minute.*
+#
 # A policy plays a few episodes of CartPole: it pushes a cart left or right, and each step that the
 # pole stands pays 1. Afterwards each action that was taken is made more likely, and the more so,
 # the more reward came after it. That is the whole method (Williams 1992).
 #
 # You write two functions. The cell below each one checks it. Then your functions train a policy.
 #
-# Work through the cells from top to bottom. Time: 15 minutes of yours; the training takes a minute.
+# Work through the cells from top to bottom.
 
 # %%
 import tempfile

@@ -1,12 +1,12 @@
 # %% [markdown]
 # # Lesson 2: baseline and entropy
 #
+# *15 minutes of yours; the training takes a minute.*
+#
 # REINFORCE has two weaknesses. On CartPole every return is positive, so every action is made more
 # likely, the good ones only a little more than the bad ones: the gradient is mostly noise. And once
 # the policy is sure of an action, it no longer tries the others. A *baseline* helps with the first,
 # an *entropy bonus* with the second.
-#
-# Time: 15 minutes of yours; the training takes a minute.
 
 # %%
 import tempfile

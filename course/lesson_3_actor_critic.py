@@ -1,11 +1,11 @@
 # %% [markdown]
 # # Lesson 3: actor-critic
 #
+# *15 minutes of yours; the training takes a minute or two.*
+#
 # The best baseline knows the state: a pole that is about to fall promises less than one that
 # stands. A second network, the *critic*, learns this value $V(s)$. The policy, the *actor*, then
 # asks of every action: did it go better than the critic expected? That is the action's *advantage*.
-#
-# Time: 15 minutes of yours; the training takes a minute or two.
 
 # %%
 import tempfile

@@ -1,12 +1,12 @@
 # %% [markdown]
 # # Lesson 4: upside-down RL
 #
+# *15 minutes of yours; the training takes a minute.*
+#
 # Lessons 1 to 3 predicted or collected rewards and then chose actions. Upside-down RL (Schmidhuber
 # 2019; Srivastava et al. 2019) turns this around: reward is an *input*. The network is told "get a
 # return of 150 within 150 steps" and answers with an action. It learns from its own past: whatever
 # an episode obtained, it is a correct example of how to obtain just that.
-#
-# Time: 15 minutes of yours; the training takes a minute.
 
 # %%
 import tempfile

@@ -1,6 +1,8 @@
 # %% [markdown]
 # # Lesson 5: reward-conditioned policies
 #
+# *15 minutes of yours; the training takes a minute.*
+#
 # Reward-conditioned policies (RCP, Kumar, Peng and Levine 2019) are lesson 4 with two changes that
 # follow from one formula. If $p(Z)$ says how often a return $Z$ was obtained, the best thing to aim
 # at, without going too far from what is known, is
@@ -9,8 +11,6 @@
 #
 # So (1) an example counts by $e^{Z/\beta}$ in the loss, and (2) commands are drawn from $p^*$:
 # among the returns that were seen, but more often the high ones.
-#
-# Time: 15 minutes of yours; the training takes a minute.
 
 # %%
 import tempfile

@@ -1,6 +1,8 @@
 # %% [markdown]
 # # Lesson 6: a synthetic environment
 #
+# *10 minutes of yours; the training takes a minute.*
+#
 # Can an agent learn CartPole without ever touching it? Yes, in a dream that was made for teaching.
 # A small network invents states and rewards; an agent trains on them; then it plays the real task
 # once, and its return there is the network's grade. Evolution makes the network better at teaching
@@ -8,8 +10,6 @@
 #
 # No gradient leads from the grade to the network, since a whole training lies between. So we use an
 # evolution strategy: try random changes, and move towards those that helped.
-#
-# Time: 10 minutes of yours; the training takes a minute.
 
 # %%
 import matplotlib.pyplot as plt

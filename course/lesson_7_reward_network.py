@@ -1,6 +1,8 @@
 # %% [markdown]
 # # Lesson 7: a reward network
 #
+# *10 minutes of yours; the training takes a minute.*
+#
 # In this grid world a goal pays 1 and every other step costs 0.01. The agent hears nothing of the
 # goal before it has found it by chance. A helpful teacher would pay for coming nearer. But careful:
 # paid for the wrong thing, agents learn the wrong thing.
@@ -8,8 +10,6 @@
 # There is a safe way (Ng, Harada and Russell 1999): give every cell a *potential* $\phi$ and add to
 # the reward of each step what the potential has risen. The best way to the goal stays the best. We
 # let evolution find the potential: a small network whose agents learn fast.
-#
-# Time: 10 minutes of yours; the training takes a minute.
 
 # %%
 from dataclasses import dataclass

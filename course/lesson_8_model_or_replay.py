@@ -1,6 +1,8 @@
 # %% [markdown]
 # # Lesson 8: model or replay
 #
+# *10 minutes of yours; the training takes a minute.*
+#
 # Real steps are dear, computing is cheap: so learn from each step many times. Either *replay* what
 # happened, or learn a *model* of the world and learn from what it imagines. If a model only repeats
 # what it has seen, it is a slow replay memory. It wins where it *generalises*: where the world is
@@ -8,8 +10,6 @@
 #
 # Our world is a lock with four dials of six places each: 1,296 states. An action turns one dial by
 # one place. All dials on 0 open the lock and pay 1.
-#
-# Time: 10 minutes of yours; the training takes a minute.
 
 # %%
 import matplotlib.pyplot as plt

@@ -5,6 +5,8 @@
 * A link to a function that stands alone, ``[`name`](../lightning_rl/module.py#name)``, is followed
   by its lines.
 * Equations become MathML, which browsers draw without a script or a network.
+* Search leaves out pages of code and notes about results, which hold every word.
+* A number of arXiv leads to its paper.
 * The reference of the command line and of every key of the configs is made from the package.
 """
 
@@ -47,6 +49,17 @@ _MENDED = {
     # a prime, which browsers draw too small and high as an identifier
     "<mi>&#x02032;</mi>": "<mo>&#x02032;</mo>",
 }
+_ARXIV = re.compile(r"\barXiv[ :](\d{4}\.\d{4,5})")
+_TAG = re.compile(r"(<[^>]*>)")
+_NOT_LINKED = ("a", "code", "pre", "script", "title")  # what stands in them stays as it is
+_FOUND = (
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "CODE_OF_CONDUCT.md",
+    "SECURITY.md",
+    "course/README.md",
+)
+"""Pages from outside ``docs/`` that search finds."""
 _LANGUAGES = {".py": "python", ".yaml": "yaml", ".sh": "bash", ".cfg": "ini", ".csv": "text"}
 _WITHOUT_CONTENTS = (
     "results.md",
@@ -61,7 +74,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """
     for name, text in (("command_line", command_line()), ("configs", all_configs())):
         files.append(File.generated(config, f"reference/{name}.md", content=text))
-    wanted = ["results/speed.md", "CONTRIBUTING.md", "CHANGELOG.md"]
+    wanted = ["results/speed.md", *_FOUND]
     wanted += [path for file in files.documentation_pages() for path in outside(file)]
     while wanted:
         path = wanted.pop()
@@ -114,8 +127,12 @@ def outside(file: File) -> Iterator[str]:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Shows the lines of functions, and leads links out of ``docs/`` to their copies."""
-    if page.file.src_uri.startswith(_WITHOUT_CONTENTS):
+    uri = page.file.src_uri
+    if uri.startswith(_WITHOUT_CONTENTS):
         page.meta["hide"] = ["toc"]
+    outside = uri.startswith(OUTSIDE) and uri.removeprefix(OUTSIDE) not in _FOUND
+    if outside or uri == "results.md":
+        page.meta["search"] = {"exclude": True}
     here = dirname(repository_path(page.file.src_uri))
 
     def lead(link: re.Match[str]) -> str:
@@ -161,7 +178,7 @@ def source(path: str, symbol: str) -> str:
 
 
 def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Turns equations into MathML."""
+    """Turns equations into MathML, and numbers of arXiv into links."""
 
     def draw(equation: re.Match[str]) -> str:
         display = "block" if equation[1] == "div" else "inline"
@@ -170,7 +187,20 @@ def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files
             drawn = drawn.replace(wrong, right)
         return drawn
 
-    return _MATH.sub(draw, content)
+    return with_papers(_MATH.sub(draw, content))
+
+
+def with_papers(content: str) -> str:
+    """HTML in which a number of arXiv that is in no link and no code leads to its paper."""
+    parts, within = _TAG.split(content), 0
+    for number, part in enumerate(parts):
+        name = re.match(r"</?(\w+)", part)
+        if name is not None and name[1] in _NOT_LINKED:
+            within += -1 if part.startswith("</") else 1
+        elif name is None and not within:
+            link = r'<a href="https://arxiv.org/abs/\1">arXiv \1</a>'
+            parts[number] = _ARXIV.sub(link, part)
+    return "".join(parts)
 
 
 def command_line() -> str:
@@ -198,7 +228,7 @@ def all_configs() -> str:
     comes from, in words.
     """
     parts = [
-        "# Every key of every config",
+        "# All hyper-parameters",
         "What an implementation ends up with on an environment without values of its own. [How "
         "configs are read](../configs.md); "
         "`lightning-rl config NAME` prints the same table with letters for the sources.",

@@ -17,6 +17,12 @@ each = pytest.mark.parametrize("lesson", range(1, 9))
 
 
 @each
+def test_a_lesson_says_at_its_top_how_long_it_takes(lesson):
+    top = grade.LESSONS[lesson].read_text().splitlines()[:4]
+    assert re.fullmatch(r"# \*\d+ minutes of yours; the training takes a minute.*\*", top[3])
+
+
+@each
 def test_blanks_fail_and_solutions_pass(lesson):
     blanks = grade.failures(lesson, grade.LESSONS[lesson].read_text())
     assert len(blanks) >= 2
@@ -54,6 +60,23 @@ def test_what_was_handed_in_is_graded_as_notebook_and_as_file(tmp_path, monkeypa
     said = capsys.readouterr().out
     assert said.count("NotImplementedError") == said.count(": right") == 2
     assert said.count("IndentationError: expected an indented block") == 2
+
+
+def test_a_loop_that_does_not_end_is_a_wrong_answer(monkeypatch):
+    monkeypatch.setattr(grade, "LIMIT_S", 0.2)
+    endless = """
+def returns_to_go(reward, gamma):
+    while True:
+        try:
+            pass
+        except Exception:
+            pass
+"""
+    found = grade.failures(1, grade.solution(1) + endless)
+    assert found["returns_to_go"].startswith("it did not end within 0 seconds; look for a loop")
+    assert found["policy_loss"] == ""
+    found = grade.failures(1, "def policy_loss(a, b=[0 for _ in iter(int, 1)]): pass")
+    assert all("did not end" in reason for reason in found.values())
 
 
 @each

@@ -25,6 +25,8 @@ PAGES = [
     ROOT / "results" / "speed.md",
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
+    ROOT / "CODE_OF_CONDUCT.md",
+    ROOT / "SECURITY.md",
 ]
 
 

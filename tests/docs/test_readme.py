@@ -45,6 +45,14 @@ def test_the_citation_is_of_this_version_and_names_the_papers_of_every_family():
     )
 
 
+def test_forms_for_issues_ask_for_something():
+    for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("[!c]*.yml"):
+        form = yaml.safe_load(path.read_text())
+        assert form["name"], form["description"]
+        ids = [field["id"] for field in form["body"]]
+        assert len(set(ids)) == len(ids) > 1
+
+
 def test_links_and_pictures_exist():
     for target in re.findall(r"\]\((?!http)([^)]+)\)", README):
         assert (ROOT / target.split("#")[0]).exists(), target

@@ -92,7 +92,8 @@ def test_it_shows_the_lines_of_code_and_the_keys_with_their_sources(site):
     assert "lightning_rl/functional/upside_down.py</span>" in reading
     assert "exponential_weights" in reading
     keys = (site / "reference/configs/index.html").read_text()
-    assert "Srivastava et al. 2019, arXiv 1912.02877" in keys
+    paper = '<a href="https://arxiv.org/abs/1912.02877">arXiv 1912.02877</a>'
+    assert f"Srivastava et al. 2019, {paper}" in keys
     assert not re.search(r"<td>[^<]*\[[A-Z]\]", keys)  # no letter that is not spelled out
     assert "Student" in (site / "reference/functional/index.html").read_text()
     commands = (site / "reference/command_line/index.html").read_text()
@@ -103,6 +104,18 @@ def test_it_shows_the_lines_of_code_and_the_keys_with_their_sources(site):
     ) in tools().items():  # each, and each command of a group, below a heading of its own
         for word in ("", *(f"-{word}" for word in getattr(command, "tools", ()))):
             assert f'id="lightning-rl-{name}{word}"' in commands
+
+
+@pytest.mark.timeout(400)
+def test_search_finds_pages_and_no_sources(site):
+    index = json.loads((site / "search/search_index.json").read_text())
+    found = {entry["location"].split("#")[0] for entry in index["docs"]}
+    assert {"quickstart/", "install/", "source/CONTRIBUTING/", "reference/hooks/"} <= found
+    outside = {place for place in found if place.startswith(("source/", "results/"))}
+    assert outside == {
+        f"source/{name}/"
+        for name in ("CONTRIBUTING", "CHANGELOG", "CODE_OF_CONDUCT", "SECURITY", "course")
+    }
 
 
 @pytest.mark.timeout(400)
