@@ -79,7 +79,7 @@ _BRIEF = (
     "goal of ours",
 )
 _THEIRS = "sb3-"
-_UPDATES = "[which updates](stacked_agents.md#the-same-updates-as-stable-baselines3)"
+_UPDATES = "[which updates](stacked_agents/details.md#the-same-updates-as-stable-baselines3)"
 
 
 def ledger(manifest: Manifest, root: Path, commit: str) -> str:

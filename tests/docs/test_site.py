@@ -176,7 +176,8 @@ def look(site, tmp_path_factory):
     ("page", "equations", "script"),
     [
         ("", 0, ""),
-        ("upside_down/", 10, ""),
+        ("upside_down/", 0, ""),
+        ("upside_down/method/", 10, ""),
         ("reading/upside_down/", 9, ""),
         ("tutorials/upside_down/", 4, TOY),
         ("results/", 0, LEDGER),

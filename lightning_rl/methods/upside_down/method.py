@@ -10,7 +10,7 @@ config choose the parts of this sentence:
 * what is asked for next: ``target``, see ``targets``;
 * how the command enters the network: ``network``, see ``nets.command``.
 
-Where we differ from the papers and the earlier code is in ``docs/upside_down.md``.
+Where we differ from the papers and the earlier code is in ``docs/upside_down/differences.md``.
 """
 
 from __future__ import annotations
