@@ -174,8 +174,8 @@ def test_memory_of_a_hundred_thousand_steps_is_small():
     ],
 )
 def test_thirty_seeds_begin_within_the_memory_that_is_stated(name, megabytes):
-    """Beside some 400 MB of libraries; docs/model_based/method.md. Measured: what the process grows by
-    with the first updates.
+    """Beside some 400 MB of libraries; docs/model_based/method.md. Measured: what the process
+    grows by with the first updates.
     """
     cls, before = implementation(name), resident_bytes()
     cfg = build_config(

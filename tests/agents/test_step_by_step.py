@@ -1,7 +1,7 @@
 """Updates of TD3, PPO and DDQN are those of Stable-Baselines3, from equal weights on equal batches.
 
 What differs by intention is set aside here: each by a key of ours, or, where there is none, by what
-a test changes in theirs. ``docs/ppo_details.md`` and ``docs/stacked_agents/details.md`` list all of it.
+a test changes in theirs. ``docs/ppo_details.md`` and ``docs/stacked_agents/details.md`` list it.
 """
 
 import gymnasium

@@ -15,7 +15,9 @@ from helpers import ROOT
 
 PAGE = ROOT / "docs" / "quickstart.md"
 STEP = re.compile(
-    r'```(bash|python)\n(?P<code>(?:(?!```).)*)```\n\n```text title="output"\n(?P<out>(?:(?!```).)*)```', re.S
+    r"```(bash|python)\n(?P<code>(?:(?!```).)*)```\n\n"
+    r'```text title="output"\n(?P<out>(?:(?!```).)*)```',
+    re.S,
 )
 
 

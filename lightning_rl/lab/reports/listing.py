@@ -79,9 +79,10 @@ def show(given: argparse.Namespace) -> None:
         out.write(File(out.path, csv_text(rows), owned_table(RUN_COLUMNS)))
     names = [name for name in RUN_COLUMNS if name not in ("scalar", "run", "reason")]
     title = f"{len(rows)} runs"
-    if rows["exp_name"].nunique() == 1:  # or the table would be too wide for a terminal
-        names.remove("exp_name")
-        title += f", exp_name {rows['exp_name'].iloc[0]}"
+    for name in IDENTITY:  # what all have in common, or the table would be too wide for a terminal
+        if name != "seed" and rows[name].nunique() == 1:
+            names.remove(name)
+            title += f", {name} {rows[name].iloc[0]}"
     tags = sorted({tag for tag in rows["scalar"] if tag})
     caption = f"last and best: {', '.join(tags)}" if tags else None
     styles = ["red" if state == "failed" else None for state in rows["state"]]
