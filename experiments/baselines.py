@@ -28,12 +28,13 @@ from lightning_rl.core.catalogue import BASELINE, entry
 from lightning_rl.core.config import parse_settings
 from lightning_rl.core.console import ProgressBar
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.gamenames import Images
 from lightning_rl.core.limits import shorten, unknown
 from lightning_rl.core.lines import say
 from lightning_rl.core.schema import MethodConfig
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.core.yaml_files import read_yaml
-from lightning_rl.envs.gym import RepeatAction, rollout_env
+from lightning_rl.envs.gym import RepeatAction, rollout_env, stacked
 from lightning_rl.envs.spaces import STEPS, Env
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.functional.value_learning import epsilon_after
@@ -90,7 +91,7 @@ class Given:
 
 def environment(cfg: Any, spec: EnvSpec) -> Env:
     """The task as our agents meet it."""
-    return RepeatAction(rollout_env(spec), cfg.action_repeat)
+    return stacked(RepeatAction(rollout_env(spec), cfg.action_repeat), spec)
 
 
 def _first_updates(cfg: Any, spec: EnvSpec) -> int:
@@ -108,13 +109,29 @@ def _first_updates(cfg: Any, spec: EnvSpec) -> int:
     return max(cfg.learning_starts * decisions // RANDOM_EPISODES, cfg.batch_size)
 
 
-def _net(cfg: Any) -> dict[str, Any]:
+def _net(cfg: Any, spec: EnvSpec) -> dict[str, Any]:
+    """The layers of a policy. Of images actor and critic share the first one, behind the
+    convolutions of Mnih et al. 2015.
+    """
     if cfg.activation not in ACTIVATIONS:
         raise UserError(
             f"activation {cfg.activation}: a baseline has {', '.join(ACTIVATIONS)}; --set "
             "activation=relu"
         )
-    return {"net_arch": list(cfg.hidden), "activation_fn": ACTIVATIONS[cfg.activation]}
+    net = {"net_arch": list(cfg.hidden), "activation_fn": ACTIVATIONS[cfg.activation]}
+    if spec.frames is None:
+        return net
+    if (cfg.encoder, cfg.activation) != ("nature", "relu") or not cfg.hidden:
+        raise UserError(
+            f"encoder {cfg.encoder}: a baseline has nature alone, with a hidden layer and relu; "
+            "--set encoder=nature --set activation=relu"
+        )
+    features, *layers = cfg.hidden
+    return {**net, "net_arch": layers, "features_extractor_kwargs": {"features_dim": features}}
+
+
+def _policy(spec: EnvSpec) -> str:
+    return "MlpPolicy" if spec.frames is None else "CnnPolicy"
 
 
 def td3(cfg: Any, spec: EnvSpec, seed: int, kind: Any = TD3) -> BaseAlgorithm:
@@ -135,7 +152,7 @@ def td3(cfg: Any, spec: EnvSpec, seed: int, kind: Any = TD3) -> BaseAlgorithm:
         policy_delay=cfg.policy_delay,
         target_policy_noise=cfg.target_std,
         target_noise_clip=cfg.target_clip,
-        policy_kwargs=_net(cfg),
+        policy_kwargs=_net(cfg, spec),
         seed=seed,
         device="cpu",
     )
@@ -145,7 +162,7 @@ def ppo(cfg: Any, spec: EnvSpec, seed: int, kind: Any = PPO) -> BaseAlgorithm:
     """With its own initialisation (orthogonal) and Adam's epsilon (1e-5, ours 1e-8)."""
     most = math.inf if cfg.max_grad_norm is None else cfg.max_grad_norm
     return kind(
-        "MlpPolicy",
+        _policy(spec),
         environment(cfg, spec),
         learning_rate=cfg.learning_rate,
         n_steps=cfg.rollout_steps,
@@ -157,7 +174,7 @@ def ppo(cfg: Any, spec: EnvSpec, seed: int, kind: Any = PPO) -> BaseAlgorithm:
         ent_coef=cfg.entropy_coef,
         vf_coef=cfg.value_coef,
         max_grad_norm=most,
-        policy_kwargs={**_net(cfg), "log_std_init": math.log(cfg.std_init)},
+        policy_kwargs={**_net(cfg, spec), "log_std_init": math.log(cfg.std_init)},
         seed=seed,
         device="cpu",
     )
@@ -181,10 +198,10 @@ class EpsilonGreedyDQN(DQN):
 def dqn(cfg: Any, spec: EnvSpec, seed: int, kind: Any = EpsilonGreedyDQN) -> BaseAlgorithm:
     """Not double, with its Huber loss and its clipping of gradients at a norm of 10.
 
-    One update and one soft target update per step, exploration and the first update like ours.
+    One soft target update per update, exploration and the first update like ours.
     """
     model = kind(
-        "MlpPolicy",
+        _policy(spec),
         environment(cfg, spec),
         learning_rate=cfg.learning_rate,
         buffer_size=cfg.replay_size,
@@ -192,10 +209,10 @@ def dqn(cfg: Any, spec: EnvSpec, seed: int, kind: Any = EpsilonGreedyDQN) -> Bas
         batch_size=cfg.batch_size,
         tau=cfg.tau,
         gamma=cfg.gamma,
-        train_freq=1,
+        train_freq=cfg.train_interval,
         gradient_steps=1,
-        target_update_interval=1,
-        policy_kwargs=_net(cfg),
+        target_update_interval=cfg.train_interval,
+        policy_kwargs=_net(cfg, spec),
         seed=seed,
         device="cpu",
     )
@@ -325,7 +342,8 @@ def run(given: argparse.Namespace) -> None:
         logdir=given.logdir,
         settings=parse_settings(given.settings),
     )
-    config, spec = run_config(options), env_spec(given.gamename)
+    config = run_config(options)
+    spec = config.seen(env_spec(given.gamename))
     if (reason := AGENTS[name].agent.why_unsupported(spec)) is not None:
         raise UserError(f"gamename '{given.gamename}' does not fit {name}: {reason}")
     options = dataclasses.replace(options, implementation=f"{BASELINE}{name}")
@@ -404,6 +422,7 @@ def _refuse_unread(cfg: Given, options: RunOptions) -> None:
                 f"{key} {value}: {options.implementation} has {only} alone; --set "
                 f"{key}={str(only).lower()}"
             )
+    of_images = [field.name for field in dataclasses.fields(Images)]
     for key in options.settings:
-        if key not in (*cfg.read, *ALONE):
+        if key not in (*cfg.read, *ALONE, *of_images):
             raise UserError(f"--set {key}: {options.implementation} does not read it; leave it out")

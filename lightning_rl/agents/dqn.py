@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import torch
-from pydantic import PositiveFloat
+from pydantic import PositiveFloat, PositiveInt
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
@@ -40,13 +40,12 @@ from lightning_rl.functional.value_learning import (
 from lightning_rl.nets.members import MemberMLP
 from lightning_rl.nets.values import DuelingNet, MemberNet
 
-_CACHE = 2**20  # bytes
-
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
 class DDQNConfig(EpsilonGreedyConfig, OffPolicyConfig, ImageConfig):
     """Keys of DDQN."""
 
+    train_interval: PositiveInt
     double: bool
     loss: Literal["squared", "huber"]
     max_grad_norm: PositiveFloat | None
@@ -88,7 +87,7 @@ class DDQN(OffPolicyAgent):
         super().__init__(cfg, spec, seeds, variation, vectors=False)
         learning_rate, hidden, widths = member_hyperparameters(cfg, variation)
         self.net = cfg.net(spec, hidden)
-        if spec.frames is not None:
+        if spec.frames:
             from lightning_rl.nets.member_images import encoded
 
             self.net = encoded(cfg, spec, hidden)
@@ -101,7 +100,7 @@ class DDQN(OffPolicyAgent):
         self.adam = MemberAdam(self.params, learning_rate, max_grad_norm=cfg.max_grad_norm)
         self.explore_noise = self.noise("explore", (2,), "uniform")
         layers_of_one = 4 * max(self.batch_sizes) * max(1, sum(hidden))  # bytes
-        self._members_per_block = max(1, _CACHE // layers_of_one)
+        self._members_per_block = max(1, 2**20 // layers_of_one)  # of a cache of 1 MB
 
     def act(self, obs: Tensor, episode: Tensor, step: int) -> Tensor:
         q = self.greedy_values(obs.unsqueeze(1)).squeeze(1)
@@ -140,6 +139,8 @@ class DDQN(OffPolicyAgent):
         )
 
     def learn_from_replay(self, noise: Tensor, active: Tensor | None, step: int) -> None:
+        if (step + 1) % self.cfg.train_interval:
+            return
         if not self.compiles:
             super().learn_from_replay(noise, active, step)
             return
@@ -148,9 +149,7 @@ class DDQN(OffPolicyAgent):
         fused_dqn.learn(self, noise, active)
 
     def update(self, batch: Transition, active: Tensor | None, step: int) -> Tensor:
-        if self.params.grad is None:
-            self.params.grad = torch.empty_like(self.params)
-        grad = self.params.grad
+        grad = self.params.grad = torch.empty_like(self.params)
         losses = [self._gradient(rows, batch, grad[rows]) for rows in self._blocks()]
         self.adam.step(active=active)
         track(self.target, self.params.data, self.cfg.tau, active)

@@ -95,5 +95,5 @@ class FrameReplay(MemberRing):
         action = state["action"]
         if not bool(((action >= 0) & (action < self.num_actions)).all()):
             raise ValueError(f"memory: an action that is none of 0 to {self.num_actions - 1}")
-        if self.age.shape != self.first.shape:
-            raise ValueError(f"age {list(self.age.shape)} for {len(self.first)} members")
+        if self.age.shape != self.first.shape or bool((self.age < 0).any()):
+            raise ValueError(f"age {self.age.tolist()} of episodes of {len(self.first)} members")

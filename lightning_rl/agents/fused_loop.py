@@ -50,6 +50,8 @@ def play(agent: DDQN, envs: EnvBatch, progress: Progress, most: float) -> tuple[
             agent.replay_noise.whole(number)[place:].numpy(),
             active_members(progress.active, len(epsilon)),
             int(min(most, len(noise))),
+            progress.step,
+            agent.cfg.train_interval,
         )
     agent.replay.wrote(steps)
     return fused_play.finished(begun, envs, progress, steps)
@@ -65,14 +67,18 @@ def _play(
     draws: Any,
     active: Any,
     most: int,
+    first: int,
+    train_interval: int,
 ) -> int:
+    """first: the number of the first step, of which each ``train_interval``-th is learned from."""
     for t in range(most):
         for n in range(len(active)):
             action = _action(actor, double_q.learners.params[n], play.obs[n], n, t)
             row = double_q.rows[double_q.first[n] + written % capacity]
             _step(play, n, action, row)
         written += 1
-        double_q_updates(double_q, min(written, capacity), draws[t], active)
+        if (first + t + 1) % train_interval == 0:
+            double_q_updates(double_q, min(written, capacity), draws[t], active)
         if play.ended.any():
             return t + 1
     return most

@@ -44,6 +44,7 @@ from lightning_rl.functional.returns import discounted_returns, lambda_returns
 from lightning_rl.nets.members import MemberMLP
 
 if TYPE_CHECKING:
+    from lightning_rl.agents.frame_rollout import FrameRollout
     from lightning_rl.nets.member_images import MemberEncoder
 
 
@@ -81,7 +82,7 @@ class PPOConfig(AgentConfig, NetConfig, ImageConfig):
         return found
 
     def stored_steps(self, spec: EnvSpec) -> dict[str, int]:
-        return {"rollout_steps": self.rollout_steps * spec.stack}  # observations are kept whole
+        return {"rollout_steps": self.rollout_steps}
 
 
 def _check_sizes(cfg: PPOConfig) -> None:
@@ -124,7 +125,8 @@ class PPO(Agent):
 
     One block holds actor, critic and the logarithm of the standard deviations (the earlier code
     learned these directly), and for images the encoder that both networks share. The roll-out of
-    ``rollout_steps`` decisions of each member is in buffers ``[N, T, ..]``.
+    ``rollout_steps`` decisions of each member is in buffers ``[N, T, ..]``, its images in
+    ``images``.
     """
 
     distribution_class: type[Distribution]
@@ -147,13 +149,16 @@ class PPO(Agent):
         learning_rate, hidden, widths = member_hyperparameters(cfg, variation)
         obs, size, continuous = spec.obs_size, spec.action_size, spec.continuous
         self.cfg, self.continuous = cfg, continuous
+        count, steps, in_size = len(self.seeds), cfg.rollout_steps, obs
         self.encoder: MemberEncoder | None = None
-        in_size, kind = obs, torch.float32
+        self.images: FrameRollout | None = None
         if spec.frames is not None:
+            from lightning_rl.agents.frame_rollout import FrameRollout
             from lightning_rl.nets.member_images import MemberEncoder
 
             self.encoder = MemberEncoder(cfg.encoder, spec.frames)
-            in_size, kind = self.encoder.num_features, torch.uint8
+            self.images = FrameRollout(count, steps, spec.frames)
+            in_size = self.encoder.num_features
         self.distribution_class = FreeGaussian if continuous else Categorical
         self.actor: Any = MemberMLP(in_size, hidden, size, cfg.activation)
         if spec.masked:
@@ -161,7 +166,6 @@ class PPO(Agent):
 
             self.actor = MaskedMemberNet(self.actor)
         self.critic = MemberMLP(in_size, hidden, 1, cfg.activation)
-        count, steps = len(self.seeds), cfg.rollout_steps
         actor = self.actor.init(self.generators("actor"), widths)
         critic = self.critic.init(self.generators("critic"), widths)
         log_std = torch.full((count, size if continuous else 0), math.log(cfg.std_init))
@@ -177,8 +181,9 @@ class PPO(Agent):
             action = torch.zeros(count, steps, size)
         else:
             action = torch.zeros(count, steps, dtype=torch.int64)
-        for name in ("obs", "next_obs"):
-            self.register_buffer(name, torch.zeros(count, steps, obs, dtype=kind))
+        if self.images is None:
+            self.register_buffer("obs", torch.zeros(count, steps, obs))
+            self.register_buffer("next_obs", torch.zeros(count, steps, obs))
         for name in ("reward", "discount"):
             self.register_buffer(name, torch.zeros(count, steps))
         self.register_buffer("action", action)
@@ -194,6 +199,14 @@ class PPO(Agent):
         if self.encoder is None:
             return obs
         return self.encoder(params[:, -self.encoder.size :], obs)
+
+    def observed(self, rows: Tensor | None = None) -> Tensor:
+        """The observations of decisions ``[N, B]`` of the roll-out; None: of all."""
+        if self.images is not None:
+            return self.images.obs(self.over, rows)
+        if rows is None:
+            return self.obs
+        return self.obs[torch.arange(len(rows), device=rows.device).unsqueeze(1), rows]
 
     def policy(self, params: Tensor, seen: Tensor) -> Distribution:
         """Over the actions for what was ``seen`` ``[N, B, ..]``."""
@@ -220,11 +233,14 @@ class PPO(Agent):
 
     def learn(self, transition: Transition, over: Tensor, step: int, active: Tensor | None) -> None:
         place = step % self.cfg.rollout_steps
-        self.obs[:, place] = transition.obs
+        if self.images is None:
+            self.obs[:, place] = transition.obs
+            self.next_obs[:, place] = transition.next_obs
+        else:
+            self.images.store(place, transition)
         self.action[:, place] = transition.action
         self.reward[:, place] = transition.reward
         self.discount[:, place] = transition.discount
-        self.next_obs[:, place] = transition.next_obs
         self.over[:, place] = over
         if place == self.cfg.rollout_steps - 1:
             self.learn_from_rollout(active, step // self.cfg.rollout_steps)
@@ -268,7 +284,7 @@ class PPO(Agent):
             weight = torch.full_like(reward, 1 / self.cfg.rollout_steps)
             reward = reward + self.curiosity.learn(batch, weight, active)
         with torch.no_grad():  # of the policy that has acted
-            seen = self.seen(self.params, self.obs)
+            seen = self.seen(self.params, self.observed())
             old_log_prob = self.policy(self.params, seen).log_prob(self.action)
         target, advantage = self.targets(reward, seen)
         for epoch in range(self.cfg.epochs):
@@ -285,7 +301,8 @@ class PPO(Agent):
         if self.cfg.standardise == "returns":
             return standardised(discounted_returns(reward, self.cfg.gamma, self.over)), None
         value = self.value(self.params, seen)
-        next_value = self.value(self.params, self.seen(self.params, self.next_obs))
+        next_obs = self.next_obs if self.images is None else self.images.next_obs(self.over)
+        next_value = self.value(self.params, self.seen(self.params, next_obs))
         last = self.over.clone()
         last[:, -1] = True  # the roll-out ends there: bootstrap
         target = lambda_returns(reward, self.discount, next_value, last, self.cfg.gae_lambda)
@@ -305,12 +322,8 @@ class PPO(Agent):
         """The losses ``[N]`` of a minibatch."""
         cfg = self.cfg
         member = torch.arange(len(rows), device=rows.device).unsqueeze(1)
-        obs, action, target = (
-            self.obs[member, rows],
-            self.action[member, rows],
-            target[member, rows],
-        )
-        seen = self.seen(self.params, obs)
+        action, target = self.action[member, rows], target[member, rows]
+        seen = self.seen(self.params, self.observed(rows))
         policy = self.policy(self.params, seen)
         value = self.value(self.params, seen)
         if advantage is None:

@@ -48,6 +48,8 @@ OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "buffer_size": ("replay_size", "window_steps"),
     "hidden_sizes": ("hidden",),
     "net_arch": ("hidden",),
+    "train_freq": ("train_interval",),
+    "train_frequency": ("train_interval",),
     "n_steps": ("rollout_steps", "steps_per_iter"),
     "epochs": ("max_epochs",),
     "episodes": ("max_episodes", "train_episodes", "num_episodes_per_iter"),

@@ -32,10 +32,14 @@ ENVS = {
 }
 
 
+INTERVALS = {"cartpole": 1, "acrobot": 3, "synthetic": 1}
+
+
 def training(kernels, game, episodes=12):
     """Members that learn from their third episode on, some of which stop early."""
     envs = ENVS[game]()
-    agent = ddqn_of(envs.env.obs_size, envs.env.action_size, SEEDS, kernels=kernels, replay_size=60)
+    keys = {"kernels": kernels, "replay_size": 60, "train_interval": INTERVALS[game]}
+    agent = ddqn_of(envs.env.obs_size, envs.env.action_size, SEEDS, **keys)
 
     def stop(returns, count):
         return solved(returns, count, 5, 13.5)

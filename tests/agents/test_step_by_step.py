@@ -223,6 +223,56 @@ class Script(Spaces):
         return self.obs, reward, terminated, truncated, {}
 
 
+def scripted(script, t, action):
+    """A transition ``[1, ..]`` of those that were seen, and whether the episode ended there."""
+    obs, reward, terminated, over, next_obs = script.seen[t]
+    step = Transition(
+        torch.from_numpy(obs).unsqueeze(0),
+        action,
+        torch.tensor([reward]),
+        torch.tensor([GAMMA * (not terminated)]),
+        torch.from_numpy(next_obs).unsqueeze(0),
+    )
+    return step, torch.tensor([over])
+
+
+@pytest.mark.parametrize("kernels", KERNELS)
+def test_an_update_after_every_third_decision(kernels):
+    """Their key train_freq; their target network moves as often, before an update."""
+    keys = {"double": False, "loss": "huber", "max_grad_norm": 0.5, **epsilon(1.0, 0.1, 0.9)}
+    keys = {**off_policy_keys(**keys, train_interval=3), "tau": 0.5}
+    ours = agent_of("DDQN", OBS, ACTIONS, [0], kernels=kernels, **keys)
+    others = theirs(
+        sb3.DQN,
+        spaces.Discrete(ACTIONS),
+        env=Script,
+        buffer_size=MEMORY,
+        tau=0.5,
+        max_grad_norm=0.5,
+        learning_starts=0,
+        train_freq=3,
+        target_update_interval=3,
+    )
+    start_as(ours.net, ours.params, [others.q_net.q_net])
+    start_as(ours.net, ours.target, [others.q_net.q_net])
+    start, buffer = ours.params.clone(), others.replay_buffer
+    rows = [np.random.default_rng(t).integers(t + 1, size=BATCH) for t in range(51)]
+    noise = {t: torch.from_numpy((rows[t] + 0.5) / (t + 1)).unsqueeze(0) for t in range(51)}
+    buffer.sample = lambda size, env: buffer._get_samples(rows[buffer.pos - 1], env)
+    others.learn(51)
+    target = others.q_net_target
+    sb3.common.utils.polyak_update(others.q_net.parameters(), target.parameters(), 0.5)
+    ours.replay_noise = Given(noise)
+    for t in range(51):
+        step, over = scripted(
+            others.env.envs[0].unwrapped, t, torch.from_numpy(buffer.actions[t, 0])
+        )
+        ours.learn(step, over, t, None)
+    assert int(ours.num_updates[0]) == others._n_updates == 17
+    assert_equal(ours.net, ours.params, [others.q_net.q_net], start)
+    assert_equal(ours.net, ours.target, [target.q_net], start)
+
+
 PPO_KEYS = {"clip": 0.1, "entropy_coef": 0.01, "value_coef": 0.7, "gae_lambda": 0.9}
 
 
@@ -254,16 +304,10 @@ def play(ours, others, callback):
     np.random.seed(len(script.seen))
     others.train()
     ours._shuffle = Given(torch.from_numpy(orders.argsort(axis=1)).unsqueeze(1))
-    for t, (obs, reward, terminated, over, next_obs) in enumerate(script.seen):
+    for t in range(len(script.seen)):
         action = actions[t] if ours.continuous else actions[t, :, 0].long()
-        step = Transition(
-            torch.from_numpy(obs).unsqueeze(0),
-            action,
-            torch.tensor([reward]),
-            torch.tensor([GAMMA * (not terminated)]),
-            torch.from_numpy(next_obs).unsqueeze(0),
-        )
-        ours.learn(step, torch.tensor([over]), t, None)
+        step, over = scripted(script, t, action)
+        ours.learn(step, over, t, None)
 
 
 @pytest.mark.parametrize("kernels", KERNELS)

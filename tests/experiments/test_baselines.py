@@ -35,6 +35,12 @@ def run(tmp_path, settings="", *words, command="baseline", name="DDQN", game="ca
         ("DDQN", "cartpole", "learning_starts=1 batch_size=8"),
         ("PPO", "cartpole", "rollout_steps=40 batch_size=20 epochs=1"),
         ("TD3", "pendulum", "learning_starts=1 batch_size=8 action_repeat=2"),
+        (
+            "DDQN",
+            "square",
+            "learning_starts=1 batch_size=8 train_interval=4 frame_stack=2 screen_size=36 "
+            "encoder=nature",
+        ),
     ],
 )
 def test_a_baseline_logs_where_ours_does_and_is_evaluated_in_the_same_environments(

@@ -58,6 +58,7 @@ class Task(NamedTuple):
     action_size: int
     continuous: bool = False
     frames: None = None
+    masked: bool = False
 
 
 def config(name, **settings):

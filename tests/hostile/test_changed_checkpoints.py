@@ -106,6 +106,41 @@ def test_resume_refuses_a_changed_checkpoint_and_leaves_the_run_finished(
     assert sorted((folder / "logger").rglob("*")) == events
 
 
+FRAMES = "UpsideDownRollouts", "buffer", "obs"
+MEMORY = "AgentRollouts", "memory"
+OF_IMAGES = {
+    "UDRL": [
+        (FRAMES, torch.zeros(3, 576), "buffer.obs: float32"),
+        (FRAMES, torch.zeros(3, 575, dtype=torch.uint8), "buffer.obs: uint8 [3, 575]"),
+    ],
+    "DDQN": [
+        ((*MEMORY, "frame"), torch.zeros(1, 2, 576, dtype=torch.uint8), "frame [1, 2, 576]"),
+        ((*MEMORY, "next_frame"), torch.full((1, 20, 576), NAN), "next_frame"),
+        ((*MEMORY, "past"), None, "past"),
+        ((*MEMORY, "age"), torch.tensor([-3]), "age [-3]"),
+        ((*MEMORY, "action"), torch.full((1, 20, 1), 9), "an action that is none of 0 to 3"),
+    ],
+    "PPO": [
+        (("state_dict", "agent.images.frame"), torch.zeros(1, 3, 576), "agent.images.frame"),
+        (("state_dict", "agent.images.next_frame"), None, "agent.images.next_frame"),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", OF_IMAGES)
+def test_a_changed_checkpoint_of_images_is_refused_in_one_line(name, tmp_path, capsys):
+    run = {"implementation": name, "gamename": "square", "frame_stack": 2}
+    run |= {} if name == "UDRL" else {"steps_per_epoch": 20}
+    assert run_cli(tmp_path, "--max_epochs", "1", **run) == 0
+    path = run_dir(tmp_path, "square", implementation=name) / "last.ckpt"
+    content = torch.load(path, weights_only=True)
+    capsys.readouterr()
+    for way, value, named in OF_IMAGES[name]:
+        torch.save(changed(content, way, value), path)
+        line = refused(capsys, run_cli(tmp_path, "--resume", "--max_epochs", "2", **run))
+        assert named in line
+
+
 def test_a_checkpoint_of_another_seed_is_refused_with_the_remedy(finished, tmp_path, capsys):
     logdir, _ = finished
     shutil.copytree(run_dir(logdir), run_dir(tmp_path, seed=77))

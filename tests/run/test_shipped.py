@@ -241,6 +241,7 @@ def texts_in(content):
 # ``kernels`` says how and not what, the others are of observations
 LATER = {"kernels", "frame_stack", "frame_skip", "screen_size", "grayscale", "encoder"}
 LATER |= {"double", "loss", "max_grad_norm", "adam_eps", "normalise_obs", "action_masks"}
+LATER |= {"train_interval"}
 
 
 def comparable(config):

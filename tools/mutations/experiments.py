@@ -29,7 +29,7 @@ MUTATIONS = [
         ("steps += info.get(STEPS, 1)", "steps += 1"),
         ("self.env_steps += steps", "self.env_steps += 1"),
         ("self.episodes / self.max_episodes,", "0.0,"),
-        ("if key not in (*cfg.read, *ALONE):", "if False:"),
+        ("if key not in (*cfg.read, *ALONE, *of_images):", "if False:"),
         ("if self._episode_num >= self.learning_episodes:", "if True:"),
         ("self.exploration_rate = self.exploration_schedule", "self.unused = self.exploration_schedule"),
         ('self._over and', 'self._over or'),

@@ -114,6 +114,7 @@ ADDED_SINCE = {
     "adam_eps": 1e-8,
     "normalise_obs": False,
     "action_masks": False,
+    "train_interval": 1,
 }
 """Keys that were added after some seeds were run, in their order, with the value at which a run
 is as it was without them.
