@@ -286,6 +286,9 @@ def check_key(where: str, key: str, known: Sequence[str]) -> None:
     if name not in known:
         meant = [word for word in OTHER_WORDS.get(name.lower(), ()) if word in known]
         remedy = did_you_mean(meant[0] if meant else name, known, "known keys")
+        owners = [each.name for each in entries().values() if name in keys(each)]
+        if owners and not meant and "max_env_steps" in known:
+            remedy = f"it is one of {', '.join(owners)}; leave it out"
         raise UserError(f"{where}: unknown key '{shorten(key)}'; {remedy}")
 
 

@@ -28,6 +28,10 @@ from lightning_rl.run.options import KINDS
             "--set: unknown key 'learning_rat'; did you mean 'learning_rate'?",
         ),
         ("--set lr=1", "did you mean 'learning_rate'?"),
+        (
+            "--implementation TD3 --gamename pendulum --set normalise_obs=true",
+            "unknown key 'normalise_obs'; it is one of UDRL, RCP-R, RCP-A, REINFORCE, ",
+        ),
         ("--set batch_size=big", "--set: key 'batch_size'", "valid integer", "got 'big'"),
         ("--set batch_size=1.5", "key 'batch_size'", "got 1.5"),
         ("--set batch_size=-4", "key 'batch_size'", "greater than 0", "got -4"),
