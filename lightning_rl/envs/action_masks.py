@@ -15,13 +15,11 @@ from gymnasium.utils import RecordConstructorArgs
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import shown
-from lightning_rl.core.seeding import kept_generators
 from lightning_rl.core.types import Array, FloatArray
 from lightning_rl.envs.checked import wrong
+from lightning_rl.envs.gym import MASK, gives_masks
 from lightning_rl.envs.spaces import Env, ResetOutcome, StepOutcome, Wrapper, flattened, is_vector
 from lightning_rl.envs.spec import EnvSpec
-
-MASK = "action_mask"
 
 
 def checked_mask(mask: Any, space: spaces.Space[Any]) -> FloatArray | None:
@@ -76,20 +74,6 @@ class MaskedObs(Wrapper, RecordConstructorArgs):
             what = f"gave the {MASK} {shown(info.get(MASK))} in info, expected {expected}"
             raise wrong(what, call, type(self.env.unwrapped), when)
         return mask
-
-
-def gives_masks(spec: EnvSpec) -> bool:
-    """Whether the first ``info`` of an environment has a mask of its actions."""
-    if spec.continuous or spec.frames is not None:
-        return False
-    from lightning_rl.envs.gym import make_env
-
-    env = make_env(spec)
-    try:
-        with kept_generators():
-            return MASK in env.reset(seed=0)[1]
-    finally:
-        env.close()
 
 
 def require_masks(spec: EnvSpec) -> None:

@@ -13,6 +13,7 @@ from lightning_rl.core.checks import truth
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import shown
 from lightning_rl.core.modules import allow
+from lightning_rl.core.seeding import kept_generators
 from lightning_rl.core.types import Array
 from lightning_rl.envs.checked import CheckedEnv
 from lightning_rl.envs.images import FrameEnv, StackFrames, only_image
@@ -27,6 +28,9 @@ from lightning_rl.envs.spaces import (
 )
 from lightning_rl.envs.spec import EnvSpec, env_spec, plain_env, takes_render_mode
 from lightning_rl.envs.vector_reward import VectorReward
+
+MASK = "action_mask"
+"""Where ``info`` says which actions may be taken, see ``envs.action_masks``."""
 
 
 class SparseReturn(Wrapper, RecordConstructorArgs):
@@ -145,6 +149,18 @@ def _seen(env: Env, spec: EnvSpec) -> Env:
 def stacked(env: Env, spec: EnvSpec) -> Env:
     """An environment of single frames with observations as policies see them."""
     return env if spec.frames is None else StackFrames(env, spec.frames)
+
+
+def gives_masks(spec: EnvSpec) -> bool:
+    """Whether the first ``info`` of an environment has a mask of its discrete actions."""
+    if spec.continuous or spec.frames is not None:
+        return False
+    env = make_env(spec)
+    try:
+        with kept_generators():
+            return MASK in env.reset(seed=0)[1]
+    finally:
+        env.close()
 
 
 def can_film(spec: EnvSpec) -> bool:

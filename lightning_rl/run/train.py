@@ -32,7 +32,7 @@ from lightning_rl.core.schema import ImageConfig, MethodConfig
 from lightning_rl.core.seeding import kept_generators
 from lightning_rl.core.stopping import Stopped
 from lightning_rl.core.workers import default_workers
-from lightning_rl.envs.gym import can_film
+from lightning_rl.envs.gym import can_film, gives_masks
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.methods.base import Method
 from lightning_rl.methods.own_networks import refuse_sizes
@@ -316,8 +316,6 @@ def _say_unused_masks(method: Method) -> None:
     spec = method.spec
     if spec.masked or (isinstance(spec.env, str) and spec.env.startswith(OWN_IDS)):
         return
-    from lightning_rl.envs.action_masks import gives_masks
-
     with contextlib.suppress(RolloutError):  # training says it with the request
         if gives_masks(spec):
             remedy = (

@@ -535,7 +535,7 @@ def test_observations_that_networks_cannot_take_are_refused_with_those_that_they
 @pytest.mark.parametrize(
     "actions",
     [
-        spaces.MultiDiscrete([3, 2]),
+        spaces.MultiDiscrete([[3, 2]]),
         spaces.MultiBinary(2),
         spaces.Dict({"a": spaces.Discrete(2)}),
         spaces.Box(-1, 1, (2, 2)),
@@ -549,7 +549,7 @@ def test_action_spaces_that_no_policy_fits_are_refused_with_those_that_do(regist
     )
     with pytest.raises(
         UserError,
-        match=r"action space of echo-v0 is .*no policy here fits.*: Discrete .* and Box of shape",
+        match=r"action space of echo-v0 is .*no policy here fits.*: Discrete .*, Box of shape",
     ):
         env_spec("echo")
 

@@ -84,8 +84,9 @@ def test_agents_take_masks_beside_observations():
     actions = agent.predict(obs, action_mask=masks)[0]
     assert actions.tolist() == [0, 1, 2] * 66 + [0, 1]
     assert agent.act(obs[0], action_mask=(0, 1, 0)) == 1 == agent.act(np.array([1.0, 0, 1, 0]))
-    with pytest.raises(UserError, match=r"action_mask .* give 3 numbers 0 or 1, at least one of"):
-        agent.act(obs[0], action_mask=[0, 0, 0])
+    for wrong in ([0, 0, 0], [1, 2, 0], [1, 1], "all"):
+        with pytest.raises(UserError, match="give 3 numbers 0 or 1, at least one of"):
+            agent.act(obs[0], action_mask=wrong)
     with pytest.raises(UserError, match="obs has 1 numbers; an observation of 'masked' has 4"):
         agent.act(obs[0])
     with pytest.raises(UserError, match="action_mask: this agent was trained without"):
