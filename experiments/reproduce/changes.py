@@ -1,8 +1,9 @@
-"""Whether the code of a claim's training has changed since its seeds were run.
+"""``results/code.csv``: whether the code of a claim's training has changed since its seeds ran.
 
-The code is what a method's module imports, one file after the other, in the packages whose code
-makes numbers. Settings are compared elsewhere: a test holds each stored ``config_hash`` to what
-ships.
+It is written with the ledger, which reads it: so a page stays what it is in a later checkout, and
+in one without the history. The code is what a method's module imports, one file after the other, in
+the packages whose code makes numbers. Settings are compared elsewhere: a test holds each stored
+``config_hash`` to what ships.
 """
 
 from __future__ import annotations
@@ -12,15 +13,20 @@ import functools
 import itertools
 import re
 import shlex
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from experiments.reproduce.checkout import ROOT, git
 from experiments.reproduce.claims import TRAININGS, Claim
+from experiments.reproduce.store import read_runs
 from lightning_rl.core.catalogue import entry
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.files import make_folder, read_text, write_text
+from lightning_rl.core.limits import TABLE_BYTES
+from lightning_rl.lab.tables import csv_lines, csv_rows
 
+CODE = Path("results/code.csv")
+COLUMNS = ("claim", "commit", "changed", "files", "compiled")
 _PACKAGES = ("agents", "envs", "evolution", "functional", "methods", "nets", "rollouts")
 _NUMBERS = tuple(f"lightning_rl/{name}/" for name in _PACKAGES)
 _COMPILED = re.compile(r"/fused\w*\.py$|_fused\w*\.py$")
@@ -74,31 +80,48 @@ def _reached(module: str) -> frozenset[str]:
     return frozenset(seen)
 
 
-@dataclass(frozen=True)
-class Changes:
-    """What has changed in a checkout since earlier commits. root: of the checkout."""
+def write_changes(claims: Mapping[str, Claim], root: Path) -> None:
+    """Writes the file anew, for the checkout as its commit has it."""
+    differing: dict[str, frozenset[str] | None] = {}
+    lines: list[Sequence[str]] = [COLUMNS]
+    for name, claim in claims.items():
+        code = code_of(claim)
+        for commit in dict.fromkeys(row["commit"] for row in read_runs(root, claim)):
+            if commit not in differing:
+                differing[commit] = _differing(root, commit)
+            files = differing[commit]
+            if files is None:
+                lines.append((name, commit, "", "", ""))
+                continue
+            changed = files & code
+            compiled = sum(bool(_COMPILED.search(path)) for path in changed)
+            lines.append((name, commit, str(len(changed)), str(len(code)), str(compiled)))
+    make_folder((root / CODE).parent)
+    write_text(root / CODE, csv_lines(lines))
 
-    root: Path
-    _known: dict[str, frozenset[str] | None] = field(default_factory=dict)
 
-    def since(self, commit: str) -> frozenset[str] | None:
-        """The files that differ now; None where the history lacks the commit."""
-        if commit not in self._known:
-            try:
-                named = git(self.root, "diff", "--name-only", commit, "HEAD", "--", "lightning_rl")
-                self._known[commit] = frozenset(named.split())
-            except UserError:
-                self._known[commit] = None
-        return self._known[commit]
+def _differing(root: Path, commit: str) -> frozenset[str] | None:
+    """The files of the package that have changed since; None where the history lacks the commit."""
+    try:
+        named = git(root, "diff", "--name-only", commit, "HEAD", "--", "lightning_rl")
+    except UserError:
+        return None
+    return frozenset(named.split())
 
-    def text(self, claim: Claim, commit: str) -> str:
-        """What of the claim's code has changed, in words; empty where nothing has."""
-        files, code = self.since(commit), code_of(claim)
-        if files is None:
-            return "which this history lacks"
-        changed = files & code
-        if not changed:
-            return ""
-        compiled = any(map(_COMPILED.search, changed))
-        beside = ", compiled ones among them" if compiled else ""
-        return f"since when {len(changed)} of the {len(code)} files of its code changed{beside}"
+
+def read_changes(root: Path) -> dict[tuple[str, str], Mapping[str, str]]:
+    """The rows by claim and commit; none where the file is not there."""
+    if not (root / CODE).exists():
+        return {}
+    rows = csv_rows(read_text(root / CODE, "CSV", TABLE_BYTES))
+    return {(row["claim"], row["commit"]): row for row in rows}
+
+
+def change_text(row: Mapping[str, str] | None) -> str:
+    """What of a claim's code has changed, in words; empty where nothing has, or nobody looked."""
+    if row is None or row["changed"] == "0":
+        return ""
+    if not row["changed"]:
+        return "which this history lacks"
+    beside = "" if row["compiled"] == "0" else ", compiled ones among them"
+    return f"since when {row['changed']} of the {row['files']} files of its code changed{beside}"

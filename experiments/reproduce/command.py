@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.reproduce import store
+from experiments.reproduce.changes import write_changes
 from experiments.reproduce.checkout import MANIFEST, PAGE, ROOT, commit_of, require_clean
 from experiments.reproduce.claims import Claim, Manifest, seed_list
 from experiments.reproduce.entries import NONE, goal_text, measured_text, read_entries, verdict
@@ -162,7 +163,8 @@ def smoke(arguments: Namespace, manifest: Manifest, chosen: dict[str, Claim], ma
 
 
 def build(manifest: Manifest, root: Path) -> None:
-    """Writes the ledger."""
+    """Writes the ledger, and what of its claims' code has changed."""
+    write_changes(manifest.claims, root)
     write_text(root / PAGE, ledger(manifest, root, commit_of(root)))
     say(f"wrote {root / PAGE}")
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from experiments.reproduce.changes import Changes
+from experiments.reproduce.changes import change_text, read_changes
 from experiments.reproduce.checkout import MANIFEST, ROOT
 from experiments.reproduce.claims import Claim, Earlier, EarlierSeeds, Manifest, seed_list
 from experiments.reproduce.entries import (
@@ -136,11 +136,13 @@ def _family(
     root: Path,
 ) -> str:
     """A table of what is claimed and measured, and where each comes from, folded away."""
-    changes, verified = Changes(root), read_verified(root)
+    changes, verified = read_changes(root), read_verified(root)
     rows: list[Sequence[str]] = [_COLUMNS]
     sources = []
     for entry in entries:
-        since = {commit: changes.text(entry.claim, commit) for commit in entry.commits}
+        since = {}
+        for commit in entry.commits:
+            since[commit] = change_text(changes.get((entry.name, commit)))
         rows.append(_row(entry, verdicts[entry.name], code_text(since.values())))
         sources.append(_source(entry, manifest, root, since, verified.get(entry.name)))
     claims = f"{len(entries)} claim{'s' * (len(entries) != 1)}"
