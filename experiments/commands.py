@@ -442,6 +442,30 @@ PROTOCOLS: dict[str, Tool] = {
         *agent_arguments("fixed"),
         TESTS,
     ),
+    "peers": _protocol(
+        "peers",
+        "train agents of Stable-Baselines3 with its defaults on proxies and test them on the real "
+        "task (for the figure proxy-transfer)",
+        *csv_and_proxies("one row per agent"),
+        argument(
+            "--agents",
+            "DQN, PPO, A2C, TD3, SAC (default: those that fit the actions)",
+            nargs="+",
+            metavar="NAME",
+        ),
+        count_of("--count", "agents of each kind on each proxy (default 1)", 1),
+        settings_of("the agents: arguments of Stable-Baselines3"),
+        TESTS,
+        argument(
+            "--steps",
+            "steps of training, of each number other agents (default 2000)",
+            type=count,
+            nargs="+",
+            default=[2000],
+            metavar="N",
+        ),
+        count_of("--real", "also train N agents of each kind on the real task (default 0)", 0),
+    ),
     "reward-curves": _protocol(
         "reward_curves",
         "record learning curves of agents with learned rewards (for the figure reward-curves)",

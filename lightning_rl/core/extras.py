@@ -21,6 +21,7 @@ INSTALLED_BY = {
     "safetensors": "lightning_rl[export]",
     "vizdoom": "lightning_rl[doom]",
     "ale_py": "lightning_rl[atari]",
+    "synthetic_gymnax": "lightning_rl[league]",
     # Required, but absent from a light installation (requirements-light.txt).
     "mujoco": "mujoco",
     "ray": "ray[tune]",

@@ -28,7 +28,7 @@ from lightning_rl.envs.alone import AloneOneStep, AlonePairs, AloneReward, Alone
 from lightning_rl.envs.gym import SparseReturn
 from lightning_rl.envs.one_step import OneStepEnv
 from lightning_rl.envs.pictures import BLUE, picture
-from lightning_rl.envs.proxies import Proxy, SyntheticProxy, proxy_path, read_proxy, shipped
+from lightning_rl.envs.proxies import Proxy, SyntheticProxy, find_proxy, shipped
 from lightning_rl.envs.reward_network import RewardProxy
 from lightning_rl.envs.spaces import (
     Env,
@@ -197,7 +197,8 @@ def load_proxy(
     bounds.
 
     Args:
-        path: a ``proxy.pt`` file, or the name of a shipped proxy, e.g. ``SE-CartPole-v0``.
+        path: a ``proxy.pt`` file, the name of a shipped proxy, e.g. ``SE-CartPole-v0``, or
+            ``synthetic-gymnax:NAME``, an environment of that package.
         gamename: the task that the proxy must be of; None: any.
         render_mode: ``"rgb_array"`` for pictures: of reward networks those of the task, else bars
             that show the observation.
@@ -212,9 +213,8 @@ def load_proxy(
         UserError: the file is missing, damaged, hostile (nothing in it is run), or of another task.
     """
     allow(gamename)
-    proxy, params, about = read_proxy(
-        proxy_path(path), None if gamename is None else checked_gamename(gamename)
-    )
+    task = None if gamename is None else checked_gamename(gamename)
+    proxy, params, about = find_proxy(path, task)
     name = str(path)
     env = proxy_env(proxy, params, render_mode)
     env.about = about

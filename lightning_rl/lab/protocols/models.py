@@ -15,7 +15,7 @@ from torch import Tensor
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import same_game
-from lightning_rl.envs.proxies import Proxy, proxy_path, read_proxy, shipped
+from lightning_rl.envs.proxies import LEAGUE, Proxy, find_proxy, proxy_path, read_proxy, shipped
 from lightning_rl.envs.reward_network import RewardProxy
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.scalars import attempt
@@ -108,6 +108,10 @@ def all_models(sources: Sequence[str], gamename: str | None = None) -> list[Mode
     """``find_models``, of whatever tasks and names."""
     found: list[Model] = []
     for source in sources:
+        if source.startswith(LEAGUE):
+            proxy, params, _ = find_proxy(source, gamename)
+            found.append(Model(source, LEAGUE.removesuffix(":"), proxy, params, float("nan")))
+            continue
         path = proxy_path(source)
         if not path.is_dir():
             found.append(_read_model(path, gamename))
