@@ -286,7 +286,7 @@ class Claim:
     @property
     def of_baseline(self) -> bool:
         """Whether it is of Stable-Baselines3's agents."""
-        return any(command.startswith("baseline ") for command in self.commands)
+        return any(command.startswith(("baseline ", "proxies peers ")) for command in self.commands)
 
     @property
     def curves_of(self) -> tuple[str, Mapping[str, Value], str, list[str]]:

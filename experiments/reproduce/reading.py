@@ -111,7 +111,15 @@ def _proxy(trained_on: str, seed: int) -> str:
 
 
 def _agents(rows: Sequence[Mapping[str, str]], seed: int) -> list[dict[str, Any]]:
-    return [{**row, "proxy": _proxy(row["trained_on"], seed), "seed": seed} for row in rows]
+    from lightning_rl.envs.proxies import shipped
+
+    kept = []
+    for row in rows:
+        name = row["proxy"]
+        if name not in shipped():
+            name = _proxy(row["trained_on"], seed)
+        kept.append({**row, "proxy": name, "seed": seed})
+    return kept
 
 
 def _means(rows: Sequence[Mapping[str, str]], key: str, seed: int) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ import importlib.util
 import io
 import pickle
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -131,7 +131,7 @@ def _array(_made_by: Any, _args: Any, state: Any, _about: Any) -> FloatArray:
 class _Arrays(pickle.Unpickler):
     """Reads dictionaries of arrays alone."""
 
-    _known = {
+    _known: ClassVar = {
         ("flax.core.frozen_dict", "FrozenDict"): dict,
         ("jax._src.array", "_reconstruct_array"): _array,
         ("numpy.core.multiarray", "_reconstruct"): _Inert,
