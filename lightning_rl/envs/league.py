@@ -25,7 +25,10 @@ from lightning_rl.core.files import read_bytes
 from lightning_rl.core.gamenames import same_game
 from lightning_rl.core.limits import PROXY_BYTES, shorten, unknown
 from lightning_rl.core.types import FloatArray
-from lightning_rl.envs.proxies import LEAGUE, SyntheticProxy
+from lightning_rl.envs.proxies import Proxy, SyntheticProxy, proxy_path, read_proxy
+
+LEAGUE = "synthetic-gymnax:"
+"""What the names of its proxies begin with here."""
 
 CHECKPOINTS = {
     "Acrobot-v1": ("acrobot", "acrobot"),
@@ -42,6 +45,15 @@ CHECKPOINTS = {
 """By its own names: the folder, and the task here. Those in small letters are Brax's bodies."""
 
 Net = dict[str, dict[str, FloatArray]]
+
+
+def find_proxy(
+    name: str | Path, gamename: str | None = None
+) -> tuple[Proxy, Tensor, dict[str, Any]]:
+    """``read_proxy`` of a file, of a shipped proxy or of one of synthetic-gymnax."""
+    if isinstance(name, str) and name.startswith(LEAGUE):
+        return read_league(name, gamename)
+    return read_proxy(proxy_path(name), gamename)
 
 
 def read_league(name: str, gamename: str | None) -> tuple[SyntheticProxy, Tensor, dict[str, Any]]:

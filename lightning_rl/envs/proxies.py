@@ -73,8 +73,6 @@ _FILE = {
     "params": Rule(lambda params: isinstance(params, Tensor), "a tensor"),
     "about": PLAIN_DICT,
 }
-LEAGUE = "synthetic-gymnax:"
-"""Before the names of proxies that another package has, see ``envs.league``."""
 _STARTS = 256  # start states drawn from a task that only Gymnasium has
 
 
@@ -233,17 +231,6 @@ def read_proxy(path: Path, gamename: str | None = None) -> tuple[Proxy, Tensor, 
             "of the same task"
         )
     return proxy, params, dict(content["about"])
-
-
-def find_proxy(
-    name: str | Path, gamename: str | None = None
-) -> tuple[Proxy, Tensor, dict[str, Any]]:
-    """``read_proxy`` of a file, of a shipped proxy or of one of the league."""
-    if isinstance(name, str) and name.startswith(LEAGUE):
-        from lightning_rl.envs.league import read_league  # which is built on this
-
-        return read_league(name, gamename)
-    return read_proxy(proxy_path(name), gamename)
 
 
 def shipped() -> list[str]:

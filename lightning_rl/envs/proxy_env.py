@@ -26,9 +26,10 @@ from lightning_rl.core.modules import allow
 from lightning_rl.core.types import Array, FloatArray
 from lightning_rl.envs.alone import AloneOneStep, AlonePairs, AloneReward, AloneSynthetic
 from lightning_rl.envs.gym import SparseReturn
+from lightning_rl.envs.league import find_proxy
 from lightning_rl.envs.one_step import OneStepEnv
 from lightning_rl.envs.pictures import BLUE, picture
-from lightning_rl.envs.proxies import Proxy, SyntheticProxy, find_proxy, shipped
+from lightning_rl.envs.proxies import Proxy, SyntheticProxy, shipped
 from lightning_rl.envs.reward_network import RewardProxy
 from lightning_rl.envs.spaces import (
     Env,

@@ -30,7 +30,8 @@ from lightning_rl.core.files import refuse_foreign
 from lightning_rl.core.limits import EPISODES, GENERATIONS, WIDTH
 from lightning_rl.core.schema import STRICT, Agents, Episodes, HiddenSizes, MethodConfig
 from lightning_rl.core.seeding import derive_seed
-from lightning_rl.envs.proxies import Proxy, SyntheticProxy, find_proxy, save_proxy
+from lightning_rl.envs.league import find_proxy
+from lightning_rl.envs.proxies import Proxy, SyntheticProxy, save_proxy
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.evolution.callback import Evolution, Generation, worst_for_failed
 from lightning_rl.evolution.cluster import EXECUTORS

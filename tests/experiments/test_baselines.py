@@ -1,5 +1,6 @@
 """``lightning-rl baseline``: another library's agents as runs that stand beside ours."""
 
+import csv
 import sys
 
 import pytest
@@ -233,3 +234,32 @@ def test_without_the_library_the_error_says_what_to_install(monkeypatch, capsys,
     monkeypatch.delitem(sys.modules, "experiments.baselines")
     assert main(["baseline", *flags_of(tmp_path)], "lightning-rl") == 2
     assert "pip install 'lightning_rl[baselines]'" in capsys.readouterr().err
+
+
+def test_peers_judge_proxies_and_go_on_where_they_stopped(tmp_path, capsys):
+    words = f"proxies peers {tmp_path / 'out.csv'} SE-Suite-CartPole-v1 --agents A2C --tests 2"
+    assert main([*words.split(), "--steps", "10"]) == 0
+    before = (tmp_path / "out.csv").read_text()
+    more = [*words.split(), "--steps", "10", "15", "--real=1", "--set=n_steps=3"]
+    assert main(more) == 0
+    assert (tmp_path / "out.csv").read_text().startswith(before)
+    with (tmp_path / "out.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["proxy"] for row in rows] == ["SE-Suite-CartPole-v1"] * 2 + ["real"] + [
+        "SE-Suite-CartPole-v1",
+        "real",
+    ]
+    assert [row["train_steps"] for row in rows] == ["10", "12", "12", "15", "15"]
+    assert {row["protocol"] for row in rows[1:3]} == {"fixed, 10 steps, 2 tests, n_steps=3"}
+    for row in rows:
+        lengths = sum(float(word) for word in row["test_returns"].split())
+        assert (lengths, lengths / 2) == (float(row["test_steps"]), float(row["return_mean"]))
+    capsys.readouterr()
+    for words, said in (
+        ("--agents DQNN", "did you mean 'DQN'"),
+        ("--set=n_stepz=3", "SB3-A2C refuses this"),
+        ("--agents TD3", "SB3-TD3 refuses this"),
+    ):
+        given = f"proxies peers {tmp_path / 'out.csv'} SE-Suite-CartPole-v1 --agents A2C {words}"
+        assert main(given.split()) == 2
+        assert said in capsys.readouterr().err

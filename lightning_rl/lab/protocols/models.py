@@ -15,7 +15,8 @@ from torch import Tensor
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import same_game
-from lightning_rl.envs.proxies import LEAGUE, Proxy, find_proxy, proxy_path, read_proxy, shipped
+from lightning_rl.envs.league import LEAGUE, find_proxy
+from lightning_rl.envs.proxies import Proxy, proxy_path, read_proxy, shipped
 from lightning_rl.envs.reward_network import RewardProxy
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.scalars import attempt
