@@ -48,6 +48,7 @@ IN_REPOSITORY = {
     ),
     "PROTOCOLS": (
         "clones",
+        "peers",
         "reward-curves",
         "transitions",
         "grid-rewards",

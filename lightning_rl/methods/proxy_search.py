@@ -30,8 +30,7 @@ from lightning_rl.core.files import refuse_foreign
 from lightning_rl.core.limits import EPISODES, GENERATIONS, WIDTH
 from lightning_rl.core.schema import STRICT, Agents, Episodes, HiddenSizes, MethodConfig
 from lightning_rl.core.seeding import derive_seed
-from lightning_rl.envs.league import find_proxy
-from lightning_rl.envs.proxies import Proxy, SyntheticProxy, save_proxy
+from lightning_rl.envs.proxies import Proxy, SyntheticProxy, proxy_path, read_proxy, save_proxy
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.evolution.callback import Evolution, Generation, worst_for_failed
 from lightning_rl.evolution.cluster import EXECUTORS
@@ -375,7 +374,7 @@ class ProxySearch(ProxyMethod):
         if start is None:
             seed = derive_seed(self.seed, "proxy start")
             return proxy.net.init([torch.Generator().manual_seed(seed)])[0]
-        other, params, _ = find_proxy(start, self.spec.gamename)
+        other, params, _ = read_proxy(proxy_path(start), self.spec.gamename)
         if other.net != proxy.net:
             raise UserError(
                 f"key 'start': '{start}' is {other.net}, not {proxy.net} as this run's; set its "
