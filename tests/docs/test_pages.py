@@ -11,7 +11,7 @@ from helpers.pretended_machine import Machine, blocks
 from pytorch_lightning import loggers
 
 HOW_TOS = sorted((ROOT / "docs" / "how_to").glob("*.md"))
-HEAVY = {"tune", "images", "own_command", "own_agent", "many_seeds", "league"}  # they train for longer
+HEAVY = {"tune", "images", "own_command", "own_agent", "many_seeds", "league"}  # train longer
 PAGES = [
     pytest.param(page, marks=[pytest.mark.slow] if page.stem in HEAVY else []) for page in HOW_TOS
 ]
