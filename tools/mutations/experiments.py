@@ -43,7 +43,6 @@ MUTATIONS = [
     ),
     *area(
         "experiments/reproduce/ledger.py", "experiments/reproduce/test_reproduce.py",
-        ("this = each == commit[:12]", "this = True"),
         ("sum(bool(entry.claim.earlier_seeds) for entry in met)", "len(met)"),
         ("if math.isfinite(value)]\n    if not values", "]\n    if not values"),
     ),
