@@ -84,7 +84,7 @@ MUTATIONS = [
     *area(
         "experiments/reproduce/reading.py", "experiments/reproduce/test_reading.py",
         ("range(every - 1, len(steps), every)", "range(0, len(steps), every)"),
-        ("sorted({*kept, len(steps) - 1})", "sorted(kept)"),
+        ("max(0, len(steps) - last)", "max(0, len(steps))"),
         ("_of_report(runs[-1] /", "_of_report(runs[0] /"),
         ("read_scalar(runs[0], read.tag)", "read_scalar(runs[-1], read.tag)"),
         ("x = np.arange(1.0, len(values) + 1)", "x = np.arange(0.0, len(values))"),
