@@ -6,6 +6,7 @@ import csv
 import io
 import itertools
 import math
+import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsFloat
@@ -92,9 +93,11 @@ def put_rows(
     styles: of the rows, e.g. ``red``; None: plain. end: a line below the table and its caption.
     """
     columns = [[escaped(cell) for cell in column] for column in zip(*rows, strict=True)]
-    widths = _widths(columns, terminal_width())
+    most = terminal_width()
+    widths = _widths(columns, most)
     if widths is None:
-        put(title, *_one_below_another(rows), *filter(None, [caption]), *end.splitlines())
+        lines = [title, *_one_below_another(rows, most or 0), caption or ""]
+        put(*filter(None, lines), *end.splitlines())
         return
     table = Table(
         title=title,
@@ -133,17 +136,16 @@ def _widths(columns: Sequence[Sequence[str]], most: int | None) -> list[int] | N
     return widths
 
 
-def _one_below_another(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Each row as lines of heading and cell, without empty ones."""
-    headings = rows[0]
-    wide = max(map(len, headings))
+def _one_below_another(rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Each row as its first cell, and below it the others with their headings."""
+    headings, *rest = rows
     lines = []
-    for row in rows[1:]:
-        lines.append("")
-        for heading, cell in zip(headings, row, strict=True):
-            if cell:
-                lines.append(f"{heading:<{wide}}  {cell}")
-    return [*lines, ""]
+    for first, *cells in rest:
+        named = zip(headings[1:], cells, strict=True)
+        facts = " · ".join(f"{heading} {cell}".strip() for heading, cell in named if cell)
+        wrapped = textwrap.wrap(facts, width - 2, break_long_words=False, break_on_hyphens=False)
+        lines += [first, *(f"  {line}" for line in wrapped)]
+    return lines
 
 
 def csv_text(table: pd.DataFrame) -> bytes:

@@ -43,16 +43,7 @@ def test_rows_that_do_not_fit_stand_below_each_other(monkeypatch):
     terminal = begin_terminal(monkeypatch)
     put_rows(WIDE, "one", "a caption", end="the end")
     lines = [line.rstrip() for line in terminal.getvalue().splitlines()]
-    assert lines == [
-        "one",
-        "",
-        f"environment  {WIDE[1][0]}",
-        "seed         7",
-        f"state        {WIDE[1][2]}",
-        "",
-        "a caption",
-        "the end",
-    ]
+    assert lines == ["one", WIDE[1][0], f"  seed 7 · state {WIDE[1][2]}", "a caption", "the end"]
 
 
 def test_what_is_piped_is_as_wide_as_it_has_to_be(capsys):
