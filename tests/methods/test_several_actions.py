@@ -68,27 +68,16 @@ def test_runs_resume_exactly(name, settings, tmp_path):
     assert lightning_rl.evaluate(agent, episodes=3)["sampled"]["return"]["max"] <= 10
 
 
-UDRL = {"num_updates_per_iter": 100, "learning_starts": 40, "replay_size": 40, "last_few": 10}
+AAC = {"num_episodes_per_iter": 8, "hidden": [32], "learning_rate": 0.05, "max_epochs": 20}
+UDRL = {"learning_starts": 40, "replay_size": 40, "last_few": 10, "num_episodes_per_iter": 20}
+UDRL |= {"hidden": [32, 32], "learning_rate": 0.02, "max_epochs": 40, "batch_size": 128}
 
 
 @pytest.mark.parametrize(
     ("name", "settings"),
     [
-        (
-            "AAC",
-            {"learning_rate": 0.05, "hidden": [32], "max_epochs": 20, "num_episodes_per_iter": 8},
-        ),
-        pytest.param(
-            "UDRL",
-            {
-                **UDRL,
-                "hidden": [32, 32],
-                "learning_rate": 0.01,
-                "max_epochs": 25,
-                "num_episodes_per_iter": 20,
-            },
-            marks=pytest.mark.slow,
-        ),
+        ("AAC", AAC),
+        pytest.param("UDRL", {**UDRL, "num_updates_per_iter": 100}, marks=pytest.mark.slow),
     ],
 )
 def test_the_pair_that_pays_is_learned(name, settings, tmp_path):
