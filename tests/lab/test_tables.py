@@ -13,7 +13,7 @@ from lightning_rl.run.run_config import run_config
 from lightning_rl.run.shipped import shipped_agents
 
 NARROW = [("name", "about"), ("RCP-A-lunarlander", "an agent of this package " * 4), ("b", "c")]
-WIDE = [("environment", "seed", "state"), ("ALE/MontezumaRevenge-v5" * 3, "7", "run" * 5)]
+WIDE = [("environment", "seed", "reason", "state"), ("ALE/Pong-v5" * 6, "7", "", "run" * 5)]
 
 
 class Terminal(io.StringIO):
@@ -43,11 +43,11 @@ def test_rows_that_do_not_fit_stand_below_each_other(monkeypatch):
     terminal = begin_terminal(monkeypatch)
     put_rows(WIDE, "one", "a caption", end="the end")
     lines = [line.rstrip() for line in terminal.getvalue().splitlines()]
-    assert lines == ["one", WIDE[1][0], f"  seed 7 · state {WIDE[1][2]}", "a caption", "the end"]
+    assert lines == ["one", WIDE[1][0], f"  seed 7 · state {WIDE[1][3]}", "a caption", "the end"]
 
 
 def test_what_is_piped_is_as_wide_as_it_has_to_be(capsys):
-    put_rows([*WIDE, ("word " * 60, "8", "")])
+    put_rows([*WIDE, ("word " * 60, "8", "", "")])
     out = capsys.readouterr().out
     assert WIDE[1][0] in out
     assert ("word " * 60).strip() in out

@@ -41,6 +41,11 @@ MUTATIONS = [
         ("sum(seeds) > SEEDS_TOGETHER", "sum(seeds) > 10**9"),
         ("len(seeds) > 1 and sum(seeds)", "sum(seeds)"),
     ),
+    *area(
+        "lab/tables.py", "lab/test_tables.py",
+        ("if width > narrowest[k]]", "if width > 0]"),
+        ("for heading, cell in named if cell)", "for heading, cell in named)"),
+    ),
     *area("lab/scalars.py", "lab/figures/test_runs.py", ("min([*new, events.begin])", "min([*new, math.inf])"), ('tag.startswith("time/")', "tag")),
     *area("lab/tuning/results.py", "lab/tuning/test_search.py", ("math.isnan(score)", "False")),
     *area(
