@@ -30,6 +30,7 @@ def printed(language: str, code: str, folder: Path) -> str:
         words, cwd=folder, env=where, stdout=subprocess.PIPE, text=True, check=True
     )
     lines = [line.rstrip() for line in done.stdout.strip("\n").splitlines()]
+    lines = [line for line in lines if not line.startswith("compiling ")]  # where it is needed
     return "\n".join(lines) + "\n"
 
 
