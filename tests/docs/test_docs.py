@@ -9,7 +9,7 @@ import pytest
 import yaml
 from helpers import ROOT
 
-from experiments.docs import MARKED, refreshed, with_numbers
+from experiments.docs import BLOCK, MARKED, refreshed, with_numbers
 from lightning_rl.cli import main
 from lightning_rl.cli.tools import use
 from lightning_rl.core.catalogue import entry
@@ -20,6 +20,7 @@ from lightning_rl.run.options import RunOptions
 from lightning_rl.run.run_config import run_config
 
 NOTES = sorted((ROOT / "results").glob("*/README.md"))
+READINGS = sorted((ROOT / "docs" / "reading").glob("*.md"))
 PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
     ROOT / "results" / "speed.md",
@@ -45,6 +46,17 @@ def test_links_lead_somewhere(page):
         assert (page.parent / target).exists(), target
 
 
+@pytest.mark.parametrize("name", [page.stem for page in READINGS])
+def test_the_page_of_a_family_has_two_screens(name):
+    """Question, picture, algorithm and result; the rest is on the pages in its folder."""
+    text = (ROOT / "docs" / f"{name}.md").read_text()
+    prose = re.sub("<!--.*?-->", "", BLOCK.sub("", text))
+    assert len(prose.split()) <= 600
+    pages = [page.name for page in (ROOT / "docs" / name).glob("*.md")]
+    assert {"method.md", "results.md", "differences.md", "keys.md"} <= set(pages)
+    assert all(f"({name}/{page})" in text for page in pages)
+
+
 def test_every_picture_is_shown_on_a_page():
     shown = set()
     for page in (*PAGES, *NOTES):
@@ -57,9 +69,7 @@ def test_every_picture_is_shown_on_a_page():
     assert pictures | drawn == shown
 
 
-@pytest.mark.parametrize(
-    "page", sorted((ROOT / "docs" / "reading").glob("*.md")), ids=lambda page: page.name
-)
+@pytest.mark.parametrize("page", READINGS, ids=lambda page: page.name)
 def test_readings_name_functions_that_are_there(page):
     links = re.findall(r"^\[`([\w.]+)`\]\(([^)#]+)#([\w.]+)\)$", page.read_text(), re.MULTILINE)
     assert len(links) > 5
