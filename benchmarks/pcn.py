@@ -1,4 +1,4 @@
-"""PCN of MORL-Baselines beside ours, at equal steps, in turns; writes results/pcn_peers.csv.
+"""PCN of MORL-Baselines beside ours, at equal steps; writes results/pcn_peers.csv row by row.
 
     pip install morl-baselines mo-gymnasium
     OMP_NUM_THREADS=1 WANDB_MODE=disabled python benchmarks/pcn.py
@@ -121,19 +121,17 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[100, 101, 102])
     parser.add_argument("--out", type=Path, default=OUT)
     given = parser.parse_args()
-    rows = []
-    for case in CASES:
-        for seed in given.seeds:
-            for side in (ours, theirs):
-                seconds, volume, count = side(case, seed)
-                found = (side.__name__, case.name, case.steps, seed, f"{seconds:.1f}")
-                rows.append((*found, f"{volume:.6g}", count))
-                print(*rows[-1], flush=True)
     with given.out.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         names = ("side", "env", "env_steps", "seed", "cpu_seconds", "hypervolume", "front_size")
         writer.writerow(names)
-        writer.writerows(rows)
+        for seed in given.seeds:
+            for case in CASES:
+                for side in (ours, theirs):
+                    seconds, volume, count = side(case, seed)
+                    about = (side.__name__, case.name, case.steps, seed)
+                    writer.writerow((*about, f"{seconds:.1f}", f"{volume:.6g}", count))
+                    file.flush()
 
 
 if __name__ == "__main__":
