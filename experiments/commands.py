@@ -5,7 +5,7 @@ The command line finds them as all others: ``lightning-rl baseline``, ``figures 
 
 from __future__ import annotations
 
-from lightning_rl.core.arguments import Argument, Tool, argument, force
+from lightning_rl.core.arguments import Argument, Tool, argument
 from lightning_rl.core.kinds import (
     Whole,
     checked_path,
@@ -30,6 +30,7 @@ from lightning_rl.lab.figures.registry import (
     SOURCES,
     TAG,
     Figure,
+    figure,
     table_out,
     threshold,
 )
@@ -207,7 +208,7 @@ _SOLVED = argument(
 
 
 def _figure(draw: str, summary: str, *arguments: Argument) -> Figure:
-    return Figure(summary, f"experiments.figures.{draw}", (*arguments, force()))
+    return figure(f"experiments.figures.{draw}", summary, *arguments)
 
 
 FIGURES: dict[str, Tool] = {

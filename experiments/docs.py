@@ -1,7 +1,9 @@
 """``lightning-rl docs FILE...``: what documents say of results is read from the results anew.
 
 Below a line ``<!-- made by: lightning-rl ... -->`` is what that command prints, up to the next
-blank line. A single number is followed by a comment, which a page does not show, with its source:
+blank line; below ``<!-- caption of: FILE.png -->`` the caption of a picture that was drawn with
+``--no-caption``. A single number is followed by a comment, which a page does not show, with its
+source:
 
 * ``246.7<!-- = FILE COLUMN STATISTIC [NAME=VALUE ...] -->``: over the rows of a CSV whose columns
   have these values (``COLUMN:7``: the seventh number of each cell; ``NAME=LOW..HIGH``: above the
@@ -24,6 +26,8 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from PIL import Image
+
 from experiments.reproduce.entries import difference_of_claims, value_of_claim
 from experiments.reproduce.reading import matching_rows
 from lightning_rl.cli.tools import use
@@ -34,6 +38,7 @@ from lightning_rl.core.lines import say
 from lightning_rl.core.modules import from_file
 
 BLOCK = re.compile(r"^(<!-- made by: lightning-rl (?P<words>.*?) -->\n)(?:.+\n)*", re.MULTILINE)
+CAPTION = re.compile(r"^(<!-- caption of: (?P<path>.*?) -->\n)(?:.+\n)*", re.MULTILINE)
 MARKED = re.compile(r"(?P<number>-?\d[\d,]*(?:\.\d+)?)(?P<comment><!-- = (?P<source>.*?) -->)")
 STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {
     "mean": statistics.fmean,
@@ -58,7 +63,9 @@ def refresh(given: argparse.Namespace) -> None:
 
 
 def refreshed(text: str, run: Callable[[Sequence[str]], None]) -> str:
-    """The text with what its commands print and its numbers' sources say now."""
+    """The text with what its commands print, and what its pictures and its numbers' sources say
+    now.
+    """
 
     def replace(match: re.Match[str]) -> str:
         printed = io.StringIO()
@@ -66,7 +73,21 @@ def refreshed(text: str, run: Callable[[Sequence[str]], None]) -> str:
             run(shlex.split(match["words"]))
         return match[1] + printed.getvalue().strip() + "\n"
 
-    return with_numbers(BLOCK.sub(replace, text))
+    return with_captions(with_numbers(BLOCK.sub(replace, text)))
+
+
+def with_captions(text: str) -> str:
+    """The text with what its pictures say now."""
+    return CAPTION.sub(lambda match: f"{match[1]}*{caption_of(match['path'])}*\n", text)
+
+
+def caption_of(path: str) -> str:
+    """What a PNG of ours says of itself; UserError where it says nothing."""
+    with Image.open(path) as picture:
+        text = picture.info.get("Description")
+    if text is None:
+        raise UserError(f"'{path}' has its caption in the picture; draw it with --no-caption")
+    return str(text)
 
 
 def with_numbers(text: str) -> str:

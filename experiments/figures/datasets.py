@@ -55,15 +55,15 @@ def draw(given: argparse.Namespace) -> None:
     scale = ""
     if models[0].proxy.spec.continuous:
         scale = " Actions: from -1, the lowest, to 1, the highest."
-    one_row = len(tables) <= 2  # of panels: it alone makes room for title, names and caption
-    height = (2.3 if one_row else 1.1) + 0.33 * max(len(table) for table in tables.values())
-    figure, panels = style.panels(len(tables), (7.2, height))
+    alone = len(tables) == 1  # it alone makes room for title, names and caption
+    height = (2.3 if alone else 0.6) + 0.25 * max(len(table) for table in tables.values())
+    figure, panels = style.panels(len(tables), (7.2, height), columns=1)
     columns = {name: list(table.columns) for name, table in tables.items()}
-    lowest = list(tables)[-(len(tables) % 2 or 2) :]  # names below others would leave gaps
+    lowest = list(tables)[-1]  # names below others would leave gaps
     for axes, (name, table) in zip(panels, tables.items(), strict=True):
-        draw_pairs(axes, table, name, name in lowest or columns[name] != columns[lowest[-1]])
+        draw_pairs(axes, table, name, name == lowest or columns[name] != columns[lowest])
     gamename = models[0].proxy.gamename
-    names = "" if one_row else " Names below the last row are those of all columns above."
+    names = "" if alone else " Names below the last row are those of all columns above."
     style.describe(
         figure,
         given.title or f"All that a policy is taught of {gamename}",

@@ -92,9 +92,7 @@ def draw_areas(
             label, (value, 1.01), xycoords=("data", "axes fraction"), fontsize=9, ha="center"
         )
     over = unit.removeprefix("environment ")
-    axes.set(
-        yticks=[], xlabel=f"mean over the {over} up to {rows[0].steps:,.0f} (area under the curve)"
-    )
+    axes.set(yticks=[], xlabel=f"mean over the {over} up to {rows[0].steps:,.0f}")
     axes.set_ylim(len(rows) - 0.6, -0.8)
 
 
@@ -114,7 +112,7 @@ def draw(given: argparse.Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv of the curves, and OUT-areas.csv."""
     lines = [read_line(text) for text in given.line]
     games, width = read_groups(given)
-    figure, panels = style.panels(2 * len(games))
+    figure, panels = style.panels(2 * len(games), columns=2)
     colours = group_colours(games)
     banded = len(colours) <= TOGETHER
     parts = []
@@ -137,7 +135,7 @@ def draw(given: argparse.Namespace) -> None:
         found = areas(groups)
         draw_areas(right, found, lines, colours, left.get_xlabel())
         table += [(game, *row) for row in found]
-    dots = "whiskers: 95 % interval of the area; colours as on the right"
+    dots = "right: the area under the curve with its 95 % interval, in the same colours"
     style.describe(
         figure, given.title, f"{explained(games)}; {dots}; averaged over bins of {width:,.6g}."
     )

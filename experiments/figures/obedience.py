@@ -76,11 +76,9 @@ def draw_method(axes: Axes, name: str, table: pd.DataFrame, colour: str) -> pd.D
     error = np.mean([each.mean() for each in off])
     worst = max(each.max() for each in off)
     floor = np.mean([sampling_floor(rows["obtained_sd"], rows["episodes"]) for rows in runs])
-    known = f", by chance alone {floor:.0f}" if np.isfinite(floor) else ""
-    lines = [
-        f"{name}, {counted([len(runs)])}",
-        f"mean error {error:.0f}{known}, worst {worst:.0f}",
-    ]
+    lines = [f"{name}, {counted([len(runs)])}", f"mean error {error:.0f}, worst {worst:.0f}"]
+    if np.isfinite(floor):
+        lines.append(f"by chance alone {floor:.0f}")
     missed = table["episode_error"].mean()
     if np.isfinite(missed):
         lines.append(f"single episodes: {missed:.0f}")

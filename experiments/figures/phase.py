@@ -49,6 +49,10 @@ def differences(game: str, groups: Sequence[Group], baseline: str) -> pd.DataFra
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
+WIDTH = 8.2
+"""Inches: as wide as a page shows it, for its numbers."""
+
+
 def draw_panel(
     axes: Axes, table: pd.DataFrame, games: Sequence[str], steps: Sequence[float], limit: float
 ) -> AxesImage:
@@ -58,19 +62,20 @@ def draw_panel(
     image = axes.imshow(
         cells, cmap=plt.get_cmap("RdBu", 15), vmin=-limit, vmax=limit, aspect="auto"
     )
+    size = style.fitting(9, WIDTH)
     for row in table.itertuples():
         place = (steps.index(row.env_steps), games.index(row.gamename))
         shade = "white" if abs(row.difference) > 0.6 * limit else "black"
         weight = "bold" if row.sure else "normal"
         text = f"{row.difference:+.1f}".replace("-0.0", "+0.0")
         axes.annotate(
-            text, place, ha="center", va="center", fontsize=9, color=shade, fontweight=weight
+            text, place, ha="center", va="center", fontsize=size, color=shade, fontweight=weight
         )
         if row.sure:
             corner = (place[0] - 0.48, place[1] - 0.45)
             axes.add_patch(Rectangle(corner, 0.96, 0.9, fill=False, edgecolor=shade, linewidth=1.4))
     axes.set(yticks=range(len(games)), yticklabels=games, xticks=range(len(steps)))
-    axes.set_xticklabels([f"{step / 1000:g}k" for step in steps])
+    axes.set_xticklabels([f"{step / 1000:g}k" for step in steps], fontsize=size + 1)
     axes.set_facecolor("#E4E4E4")
     axes.grid(visible=False)
     return image
@@ -103,8 +108,7 @@ def draw(given: argparse.Namespace) -> None:
     families = dict(list(table.groupby("family", sort=False)))
     heights = [rows["gamename"].nunique() for rows in families.values()]
     lines = [height for height in heights for _ in methods]
-    # As wide as a page shows it, for its numbers.
-    size = (8.2, 1.2 + sum(0.28 * height + 0.6 for height in lines))
+    size = (WIDTH, 1.2 + sum(0.28 * height + 0.6 for height in lines))
     ratios = [height + 0.3 for height in lines]
     figure, grid = plt.subplots(len(lines), 1, figsize=size, squeeze=False, height_ratios=ratios)
     grid = grid.reshape(len(families), len(methods))

@@ -7,8 +7,8 @@ are where.
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -367,15 +367,13 @@ def draw_grid(given: argparse.Namespace) -> None:
     means = mean_values(table)
     height, width = int(table["row"].max()) + 1, int(table["column"].max()) + 1
     each = min(0.42 * width + 1.6, style.WIDEST / 2)
-    rows = math.ceil(len(kinds) / 2) if given.each else len(kinds)
-    size = (2 * each, (each * height / width * 0.8 + 0.5) * rows + 0.9)
-    figure, grid = plt.subplots(rows, 2, figsize=size, squeeze=False)
-    lefts, rights = list(grid[:, 0]), list(grid[:, 1])
     if given.each:  # as in the paper: without visits
-        lefts, rights = list(grid.flat), []
-    for axes in lefts[len(kinds) :]:
-        axes.remove()
-    lefts = lefts[: len(kinds)]
+        figure, lefts = style.panels(len(kinds), (7.2, 7.2 * height / width + 0.6), columns=3)
+        rights = []
+    else:
+        size = (2 * each, (each * height / width * 0.8 + 0.5) * len(kinds) + 0.9)
+        figure, grid = plt.subplots(len(kinds), 2, figsize=size, squeeze=False)
+        lefts, rights = list(grid[:, 0]), list(grid[:, 1])
     rewards = means[means["quantity"] == "reward"]
     visits = means[means["quantity"] == "visits"]
     scale = Normalize(0, 1) if given.each else reward_scale(rewards)
@@ -388,14 +386,17 @@ def draw_grid(given: argparse.Namespace) -> None:
     for right, kind in zip(rights, kinds, strict=False):
         title = f"{in_words(kind)}: where {first['agent']} agents are"
         squares = draw_visits(right, visits[visits["trained_on"] == kind], most, title)
-    figure.colorbar(
-        triangles,
-        ax=lefts,
-        shrink=0.5,
-        extend="neither" if given.each else "min",
-        label="reward of the action" + ", lowest to highest" * given.each,
-    )
-    if rights:
+    if given.each:
+        label = "reward of the action, lowest to highest"
+        where: dict[str, Any] = {"ax": lefts, "aspect": 50, "shrink": 0.5}
+        if style.has_free_place(lefts):
+            last = figure.add_subplot(lefts[0].get_gridspec()[-1])
+            last.set_axis_off()
+            where = {"cax": last.inset_axes((0.05, 0.5, 0.9, 0.12))}
+        figure.colorbar(triangles, orientation="horizontal", label=label, **where)
+    else:
+        label = "reward of the action"
+        figure.colorbar(triangles, ax=lefts, shrink=0.5, extend="min", label=label)
         figure.colorbar(squares, ax=rights, label="share of visits", shrink=0.5)
     count = means.groupby("trained_on")["proxies"].max()
     proxies = "; ".join(f"{in_words(kind)}: {count[kind]:.0f}" for kind in kinds if kind != "real")

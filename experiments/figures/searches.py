@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -161,9 +160,10 @@ def draw_success(given: argparse.Namespace) -> None:
     table = label_groups(read_generations(given.sources, given.group or ()), given.group)
     require_one_run_per_seed(table, ["gamename", "group"])
     games = table.groupby("gamename", sort=False)
-    figure, grid = plt.subplots(len(games), 2, figsize=(10.5, 3.2 * len(games)), squeeze=False)
+    figure, panels = style.panels(2 * len(games), (7.0, 4.3), columns=2)
     rows = []
-    for (left, right), (game, searches) in zip(grid, games, strict=True):
+    pairs = zip(panels[::2], panels[1::2], games, strict=True)
+    for left, right, (game, searches) in pairs:
         limit = limit_of(str(game), searches, given.threshold)
         end = int(searches["generation"].max())
         for index, (group, members) in enumerate(searches.groupby("group", sort=False)):
@@ -184,7 +184,8 @@ def draw_success(given: argparse.Namespace) -> None:
             ylim=(-0.03, 1.03),
         )
         left.legend(loc="best")
-        right.legend(loc="best")
+        if searches["group"].nunique() > 1:
+            right.legend(loc="best")
     style.describe(
         figure,
         given.title,
@@ -318,7 +319,9 @@ def draw_step_sizes(given: argparse.Namespace) -> None:
         )
     transforms = sorted(runs["score_transform"].unique())
     ways = sorted(runs["mirrored"].unique(), reverse=True)
-    figure, axes = style.panels(len(ways) + 1, (7.2, 0.6 * len(transforms) + 1.6), legend=1)
+    figure, axes = style.panels(
+        len(ways) + 1, (7.2, 0.6 * len(transforms) + 1.6), legend=1, sharey="row"
+    )
     scale = Normalize(1, int(runs["generations"].max()))
     for panel, mirrored in zip(axes, ways, strict=False):
         points = draw_runs(panel, runs[runs["mirrored"] == mirrored], transforms, scale)

@@ -111,8 +111,14 @@ def draw_shares(axes: Axes, table: pd.DataFrame, labels: Mapping[str, str]) -> N
     for index, (group, label) in enumerate(labels.items()):
         line = table[table["group"] == group]
         if len(line):
+            colour = style.colour(index)
             axes.step(
-                line["x"], line["value"], color=style.colour(index), label=label, linewidth=1.8
+                line["x"],
+                line["value"],
+                color=colour,
+                label=label,
+                linewidth=1.8,
+                **style.cue(colour, len(line)),
             )
     axes.set(
         xlabel="return x of a real test episode",
@@ -126,14 +132,15 @@ def draw_means(axes: Axes, table: pd.DataFrame, groups: Sequence[str]) -> None:
     agents = list(table["agent"].unique())
     for row in table.itertuples():
         index = groups.index(row.group)
+        colour = style.colour(index)
         place = agents.index(row.agent) + 0.7 * ((index + 0.5) / len(groups) - 0.5)
         error = np.nan_to_num([[row.mean - row.low], [row.high - row.mean]])
         axes.errorbar(
             row.mean,
             place,
             xerr=error,
-            color=style.colour(index),
-            fmt="o",
+            color=colour,
+            fmt=style.MARKERS[colour],
             markersize=7,
             linewidth=2,
             capsize=3,
@@ -172,6 +179,8 @@ def draw_agents(panels: Sequence[Axes], table: pd.DataFrame) -> pd.DataFrame:
     wrapped = {group: style.even_lines(label, LABEL_WIDTH) for group, label in labels.items()}
     for axes, (agent, rows) in zip(panels[:-1], table.groupby("agent", sort=False), strict=True):
         draw_shares(axes, steps[steps["agent"] == agent], wrapped)
+        if axes is not panels[0]:
+            axes.sharex(panels[0])
         axes.set_title(f"{agent}, {_range_text(rows['train_steps'])} training steps")
     draw_means(panels[-1], points, list(labels))
     rows = [steps, points.melt(["agent", "group"], var_name="quantity")]

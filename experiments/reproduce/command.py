@@ -174,7 +174,8 @@ def draw(manifest: Manifest, root: Path, main: Main) -> None:
     for path, words in manifest.figures.items():
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(root):
             name, *rest = shlex.split(words)
-            if main(["figures", name, f"{folder}/figure", *rest], "lightning-rl"):
+            page = ("--no-caption", "--format", "png")
+            if main(["figures", name, f"{folder}/figure", *rest, *page], "lightning-rl"):
                 raise UserError(f"figure '{path}' was not drawn; what is above says why")
             write_bytes(root / path, Path(folder, "figure.png").read_bytes())
 

@@ -139,6 +139,16 @@ class Positive(Number):
         return value
 
 
+class Inches(Number):
+    """The width of a picture."""
+
+    def __call__(self, text: str) -> float:
+        value = super().__call__(text)
+        if not 1 <= value <= 40:
+            raise ArgumentTypeError(f"{text} inches: a picture has 1 to 40, e.g. 3.25")
+        return value
+
+
 class AnyPath(Kind):
     """The path of a file or folder that the system can have."""
 
@@ -247,6 +257,7 @@ non_negative = Whole(0)
 process_count = ProcessCount()
 number = Number()
 positive = Positive()
+inches = Inches()
 gamename = Gamename()
 checked_path = AnyPath()
 figure_path = FigurePath()

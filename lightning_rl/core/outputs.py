@@ -16,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,21 +112,23 @@ def checksum(content: bytes) -> str:
 
 
 def owned_picture(path: Path) -> bool:
-    """Whether a PNG, SVG or HTML file was written by this program."""
+    """Whether a PNG, SVG, PDF or HTML file was written by this program."""
     begin = head(path)
     marks = (
         b"\x89PNG" in begin[:8] and f"Software\0{PROGRAM}".encode() in begin,
         b"<svg" in begin and f"<dc:title>{PROGRAM}</dc:title>".encode() in begin,
+        b"%PDF" in begin[:4] and f"/Creator ({PROGRAM})".encode() in path.read_bytes(),
         b"<html" in begin and f'<meta name="generator" content="{PROGRAM}">'.encode() in begin,
     )
     return any(marks)
 
 
-def owned_numbers(png: Path) -> Owned:
-    """Whether a CSV is the very one that the PNG beside it shows."""
+def owned_numbers(*pictures: Path) -> Owned:
+    """Whether a CSV is the very one that one of the pictures beside it shows."""
 
     def owned(path: Path) -> bool:
-        return png.is_file() and f"{NUMBERS}\0{checksum(path.read_bytes())}".encode() in head(png)
+        mark = checksum(path.read_bytes()).encode()
+        return any(each.is_file() and mark in each.read_bytes() for each in pictures)
 
     return owned
 
@@ -137,11 +139,13 @@ def owned_table(columns: Sequence[str]) -> Owned:
     return lambda path: head(path).partition(b"\n")[0].rstrip(b"\r") == header
 
 
-def picture_metadata(numbers: bytes) -> Mapping[str, Mapping[str, str | None]]:
-    """What matplotlib shall write into a PNG and an SVG beside a CSV of ``numbers``."""
+def picture_metadata(numbers: bytes) -> dict[str, dict[str, str | None]]:
+    """What matplotlib shall write into a picture beside a CSV of ``numbers``, by its format."""
+    mark = checksum(numbers)
     return {
-        "png": {"Software": PROGRAM, NUMBERS: checksum(numbers)},
-        "svg": {"Creator": PROGRAM, "Date": None},
+        "png": {"Software": PROGRAM, NUMBERS: mark},
+        "svg": {"Creator": PROGRAM, "Date": None, "Identifier": mark},
+        "pdf": {"Creator": PROGRAM, "CreationDate": None, "Keywords": mark},
     }
 
 

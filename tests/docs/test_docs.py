@@ -9,7 +9,14 @@ import pytest
 import yaml
 from helpers import ROOT
 
-from experiments.docs import BLOCK, MARKED, refreshed, with_numbers
+from experiments.docs import (
+    BLOCK,
+    CAPTION,
+    MARKED,
+    refreshed,
+    with_captions,
+    with_numbers,
+)
 from lightning_rl.cli import main
 from lightning_rl.cli.tools import use
 from lightning_rl.core.catalogue import entry
@@ -50,11 +57,18 @@ def test_links_lead_somewhere(page):
 def test_the_page_of_a_family_has_two_screens(name):
     """Question, picture, algorithm and result; the rest is on the pages in its folder."""
     text = (ROOT / "docs" / f"{name}.md").read_text()
-    prose = re.sub("<!--.*?-->", "", BLOCK.sub("", text))
+    prose = re.sub("<!--.*?-->", "", CAPTION.sub("", BLOCK.sub("", text)))
     assert len(prose.split()) <= 600
     pages = [page.name for page in (ROOT / "docs" / name).glob("*.md")]
     assert {"method.md", "results.md", "differences.md", "keys.md"} <= set(pages)
     assert all(f"({name}/{page})" in text for page in pages)
+
+
+def test_captions_are_those_of_pictures(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    texts = [page.read_text() for page in (*PAGES, *NOTES)]
+    assert sum(len(CAPTION.findall(text)) for text in texts) > 40
+    assert [with_captions(text) for text in texts] == texts
 
 
 def test_every_picture_is_shown_on_a_page():
@@ -92,6 +106,7 @@ UNITS = (
 )
 NOT_MEASURED = [  # what is taken out before numbers are looked for
     r"<!-- made by: .*? -->\n(?:.+\n)*",
+    CAPTION.pattern,
     MARKED.pattern,
     r"(?s)```.*?```",
     r"`[^`]*`",

@@ -158,6 +158,24 @@ def place_of(implementation: str) -> int | None:
     return [name for name, entry in entries.items() if entry.module == kind].index(implementation)
 
 
+def draw_means(
+    axes: Axes, groups: Sequence[Group], colours: Mapping[str, str], beside: Axes
+) -> None:
+    """The means of all groups, which have panels of their own ``beside``."""
+    axes.sharex(beside)
+    axes.sharey(beside)
+    axes.set(xlabel=beside.get_xlabel(), ylabel=beside.get_ylabel())
+    for group in groups:
+        statistics = group.statistics()
+        if "mean" in statistics:
+            colour = colours[group.label]
+            x, mean = statistics["mean"]
+            look = style.cue(colour, x.size)
+            axes.plot(x, mean, color=colour, linewidth=1.6, label=group.label, **look)
+    axes.set_title("all means")
+    axes.legend(loc="lower right", fontsize=8)
+
+
 @dataclass(frozen=True)
 class Panel:
     """The groups of one environment that are drawn together; others: those whose means stand
@@ -246,7 +264,9 @@ def curves_figure(
     split = crowded(games)
     colours = group_colours(games)
     banded = split or len(colours) <= TOGETHER
-    figure, every = style.panels(len(panels))
+    together = split and len(games) == 1
+    figure, every = style.panels(len(panels) + together)
+    last = every.pop() if together else None
     parts = []
     first: dict[str, Axes] = {}
     for axes, panel in zip(every, panels, strict=True):
@@ -258,11 +278,15 @@ def curves_figure(
                 axes.sharex(first[panel.game])
                 axes.sharey(first[panel.game])
         axes.set_title(", ".join(titles))
-        if not split or references:
+        if references or not (split or style.has_free_place(every)):
             axes.legend(loc=look.legend)
         first.setdefault(panel.game, axes)
+    if last is not None:
+        draw_means(last, all_groups(games), colours, every[0])
     for axes in first.values():
         axes.autoscale()  # to what all that share its axes hold
+    if style.has_free_place(every) and not (split or references):
+        style.shared_legend(figure, every)
     caption = [f"{explained(games, split)}; averaged over bins of {width:,.6g}"]
     if look.low is not None:
         for axes in every:

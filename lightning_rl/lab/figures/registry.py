@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 
 from lightning_rl.core.arguments import Argument, Tool, argument, force
-from lightning_rl.core.kinds import checked_path, figure_path, number, positive
+from lightning_rl.core.kinds import checked_path, figure_path, inches, number, positive
 from lightning_rl.core.outputs import Out
 
 AXES = {
@@ -54,11 +54,24 @@ class Figure(Tool):
                 for word in (value if isinstance(value, list) else [value])
             ]
         given.out = Out(given.out, inputs, given.force)
-        super().call(given)
+        if not hasattr(given, "formats"):  # a table
+            super().call(given)
+            return
+        from lightning_rl.lab.figures.style import Page, on_page
+
+        formats = tuple(given.formats or DEFAULT_FORMATS)
+        with on_page(Page(formats, given.width, not given.no_caption)):
+            super().call(given)
+
+
+def figure(draw: str, summary: str, *arguments: Argument) -> Figure:
+    """A figure, or a table, that the function ``draw`` makes."""
+    page = PAGE if PICTURE in arguments else ()
+    return Figure(summary, draw, (*arguments, *page, force()))
 
 
 def _figure(draw: str, summary: str, *arguments: Argument) -> Figure:
-    return Figure(summary, f"lightning_rl.lab.figures.{draw}", (*arguments, force()))
+    return figure(f"lightning_rl.lab.figures.{draw}", summary, *arguments)
 
 
 def _out(written: str) -> Argument:
@@ -76,6 +89,29 @@ def table_out(name: str) -> Argument:
 
 
 PICTURE = _out("OUT.png, OUT.svg and OUT.csv")
+FORMATS = ("png", "svg", "pdf")
+DEFAULT_FORMATS = ("png", "svg")
+PAGE = (
+    argument(
+        "--format",
+        "of the picture; repeatable (default: png and svg)",
+        dest="formats",
+        action="append",
+        choices=FORMATS,
+    ),
+    argument(
+        "--width",
+        "of the picture, e.g. 3.25 for a column of a paper (default: from the data)",
+        type=inches,
+        metavar="INCHES",
+    ),
+    argument(
+        "--no-caption",
+        "print title and caption instead of drawing them, for the text that the picture stands in",
+        action="store_true",
+    ),
+)
+"""Where a picture goes."""
 SOURCES = (
     argument(
         "sources",

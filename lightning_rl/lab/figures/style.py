@@ -1,5 +1,5 @@
-"""One look for all figures, and what each writes: OUT.png, OUT.svg and OUT.csv, the numbers of
-exactly what is shown.
+"""One look for all figures, and what each writes: OUT.png, OUT.svg or OUT.pdf, and OUT.csv, the
+numbers of exactly what is shown.
 """
 
 from __future__ import annotations
@@ -8,7 +8,9 @@ import io
 import math
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +53,8 @@ plt.rcParams.update(
         "legend.fontsize": 9,
         "legend.framealpha": 0.8,
         "figure.constrained_layout.use": True,
-        "savefig.dpi": 100,
+        "savefig.dpi": 200,
+        "pdf.fonttype": 42,  # journals refuse type 3
         "svg.hashsalt": "lightning_rl",
         "svg.fonttype": "none",
         "text.parse_math": False,  # names of users may hold dollar signs
@@ -59,34 +62,88 @@ plt.rcParams.update(
 )
 
 
+@dataclass(frozen=True)
+class Page:
+    """Where a figure goes.
+
+    formats: of the pictures, of png, svg and pdf.
+    width: in inches; None: as wide as the data make it.
+    captioned: title and caption are drawn, not printed.
+    """
+
+    formats: Sequence[str] = ("png", "svg")
+    width: float | None = None
+    captioned: bool = True
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether panels stand below each other, as in a column of a paper."""
+        return self.width is not None and self.width < _NARROW
+
+
+_NARROW = 5.0
+_SMALL = {
+    "font.size": 8,
+    "axes.titlesize": 8.5,
+    "axes.labelsize": 8,
+    "legend.fontsize": 7,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "lines.markersize": 4,
+}
+_page = Page()
+
+
+@contextmanager
+def on_page(page: Page) -> Iterator[None]:
+    """Figures that are drawn inside go there; of a given width they have the letters of a paper."""
+    global _page
+    before = _page
+    _page = page
+    try:
+        with plt.rc_context(_SMALL if page.width else {}):
+            yield
+    finally:
+        _page = before
+
+
 def panels(
     count: int,
     size: tuple[float, float] = (7.2, 4.4),
-    columns: int = 2,
+    columns: int | None = None,
     legend: int = 0,
     **shared: Any,
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with ``count`` panels in up to so many columns; the rest of the grid is left out.
+    """A figure with ``count`` panels; what they leave of the grid's last row is left out.
 
     Pages show pictures 800 pixels wide, so no figure is so wide that its letters could not be read
     there.
 
     Args:
         size: of a panel that is alone, in inches; those of several are smaller.
+        columns: at most; None: two, or three where that fills the grid better.
         legend: lines that ``shared_legend`` takes below the panels, where these leave it no place
             in the grid.
         shared: sharex and sharey of the panels.
     """
-    columns = min(count, columns)
+    columns = _columns(count) if columns is None else min(count, columns)
+    if _page.is_narrow:
+        columns = 1
     rows = math.ceil(count / columns)
-    shrink = 1.0 if columns == 1 else 0.75
-    heights = [size[1] * shrink] * rows
+    shrink = {1: 1.0, 2: 0.75}.get(columns, 0.7)
+    width, height = min(size[0] * columns * shrink, WIDEST), size[1] * shrink
+    if _page.width:
+        width, height = (
+            _page.width,
+            height * (_page.width / width) ** 0.7,
+        )  # letters stay as they are
+    heights = [height] * rows
     if legend and rows * columns == count:
         heights.append(0.25 * legend)
     figure, grid = plt.subplots(
         len(heights),
         columns,
-        figsize=(min(size[0] * columns * shrink, WIDEST), sum(heights)),
+        figsize=(width, sum(heights)),
         height_ratios=heights,
         squeeze=False,
         **shared,
@@ -94,6 +151,22 @@ def panels(
     for axes in grid.flat[count:]:
         axes.remove()
     return figure, list(grid.flat[:count])
+
+
+def _columns(count: int) -> int:
+    return 3 if count in (3, 5, 6, 9) else min(count, 2)
+
+
+def has_free_place(panels: Sequence[Axes]) -> bool:
+    """Whether the last row of the grid has one."""
+    grid = panels[0].get_gridspec()
+    assert grid is not None
+    return len(panels) % grid.ncols != 0
+
+
+def fitting(points: float, width: float) -> float:
+    """The size of letters in a picture drawn for ``width`` inches, smaller where it is narrower."""
+    return points if _page.width is None else points * min(1.0, _page.width / width)
 
 
 def colour(index: int) -> str:
@@ -171,20 +244,43 @@ def shared_legend(
     lines = [found[label] for label in labels]
     grid = panels[0].get_gridspec()
     assert grid is not None
-    below = len(panels) % grid.ncols == 0
+    below = not has_free_place(panels)
     place = figure.add_subplot(grid[-1, :] if below else grid[len(panels)])
     place.set_axis_off()
-    place.legend(lines, labels, loc="center", ncols=3 if below else 1, **how)
+    columns = 1 if _page.is_narrow or not below else 3
+    place.legend(lines, labels, loc="center", ncols=columns, **how)
 
 
 def describe(figure: Figure, title: str, caption: str) -> None:
     """The title of the whole figure, and what its lines mean below the panels, in as many lines
-    as they take.
+    as they take; or both in print. Panels do not repeat the labels of their neighbours.
     """
+    _leave_out_repeated_labels(figure)
+    if not _page.captioned:
+        figure.set_label(f"{title}. {caption}" if title else caption)
+        say(f"caption: {figure.get_label()}")
+        return
     width = figure.get_figwidth()
     if title:
         figure.suptitle(even_lines(title, int(width * 9.5)), fontsize=12)
     figure.supxlabel(even_lines(caption, int(width * 15)), fontsize=9, color="#444444")
+
+
+def _leave_out_repeated_labels(figure: Figure) -> None:
+    places = {}
+    for axes in figure.axes:
+        spec = axes.get_subplotspec()
+        if spec is not None:
+            places[id(axes.get_gridspec()), spec.rowspan.start, spec.colspan.start] = axes
+    repeated = []
+    for (grid, row, column), axes in places.items():
+        left, below = places.get((grid, row, column - 1)), places.get((grid, row + 1, column))
+        if left is not None and left.get_ylabel() == axes.get_ylabel():
+            repeated.append(axes.yaxis)
+        if below is not None and below.get_xlabel() == axes.get_xlabel():
+            repeated.append(axes.xaxis)
+    for axis in repeated:
+        axis.set_label_text("")
 
 
 def even_lines(text: str, width: int) -> str:
@@ -205,23 +301,30 @@ def even_lines(text: str, width: int) -> str:
 
 def stem(out: Path) -> Path:
     """OUT without an extension that the user may have given."""
-    return out.with_suffix("") if out.suffix in (".png", ".svg", ".csv") else out
+    return out.with_suffix("") if out.suffix in (".png", ".svg", ".pdf", ".csv") else out
 
 
 def save(figure: Figure, out: Out, table: pd.DataFrame) -> None:
-    """Writes OUT.png, OUT.svg and OUT.csv and says so."""
+    """Writes the pictures, e.g. OUT.png and OUT.svg, and OUT.csv, and says so."""
     name, numbers = stem(out.path), csv_text(table)
-    png, svg, csv = (Path(f"{name}.{ending}") for ending in ("png", "svg", "csv"))
+    csv = Path(f"{name}.csv")
     if out.path.suffix == ".csv":  # OUT was forgotten, and this is the first source
         out.check(csv, lambda path: False)
+    width, height = figure.get_size_inches()
+    if _page.width and width != _page.width:  # without panels
+        figure.set_size_inches(_page.width, height * (_page.width / width) ** 0.7)
     metadata = picture_metadata(numbers)
-    out.write(
-        File(csv, numbers, owned_numbers(png)),
-        File(png, rendered(figure, "png", metadata["png"]), owned_picture),
-        File(svg, rendered(figure, "svg", metadata["svg"]), owned_picture),
-    )
+    if figure.get_label():
+        metadata["png"]["Description"] = str(figure.get_label())
+    files = []
+    for form in _page.formats:
+        content = rendered(figure, form, metadata[form])
+        files.append(File(Path(f"{name}.{form}"), content, owned_picture))
+    beside = [Path(f"{name}.{form}") for form in metadata]
+    out.write(File(csv, numbers, owned_numbers(*beside)), *files)
     plt.close(figure)
-    say(f"wrote {png}, {svg} and {csv}")
+    *first, last = [*(file.path for file in files), csv]
+    say(f"wrote {', '.join(map(str, first))} and {last}")
 
 
 def png(figure: Figure) -> bytes:
@@ -232,7 +335,7 @@ def png(figure: Figure) -> bytes:
 
 
 def rendered(figure: Figure, form: str, metadata: Mapping[str, str | None] | None = None) -> bytes:
-    """The figure as the bytes of a PNG or SVG."""
+    """The figure as the bytes of a PNG, SVG or PDF."""
     content = io.BytesIO()
     figure.savefig(content, format=form, metadata=metadata)
     return small_png(content.getvalue()) if form == "png" else content.getvalue()

@@ -49,7 +49,7 @@ def test_a_group_has_one_colour_in_all_environments():
     _, (axes,) = style.panels(1)
     draw_areas(axes, areas([b]), [], colours, "environment steps")
     assert axes.lines[0].get_color() == colours["b"]
-    assert axes.get_xlabel() == "mean over the steps up to 3 (area under the curve)"
+    assert axes.get_xlabel() == "mean over the steps up to 3"
 
 
 def test_many_groups_of_several_seeds_have_a_panel_each():

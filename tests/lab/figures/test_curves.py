@@ -1,8 +1,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import ROOT
 from helpers.runs import cli, log_scalars, run_dir, train_cli
 from matplotlib.legend import Legend
+from PIL import Image
 
 from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
@@ -248,3 +250,25 @@ def test_the_csv_is_what_is_plotted_and_can_be_drawn_again(tmp_path, capsys):
             in capsys.readouterr().err
         )
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "out.csv"), table)
+
+
+def test_a_picture_for_a_column_of_a_paper(tmp_path, capsys):
+    out = tmp_path / "out"
+    sources = [f"results/claims/beside-{game}-ddqn.csv" for game in ("cartpole", "acrobot")]
+    words = ["curves", out, *(str(ROOT / source) for source in sources)]
+    words += ["--tag", "eval_greedy/return_mean", "--bin", "5000", "--no-caption", "--title", "T"]
+    page = ["--width", "3.25", "--format", "pdf"]
+    assert draw(*words, *page, "--format", "png") == 0
+    with Image.open(f"{out}.png") as picture:
+        width, height = picture.size
+        caption = picture.info["Description"]
+    assert width == 650
+    assert height > 1.2 * width  # one panel below the other
+    assert caption.startswith("T. 10 seeds; thin")
+    assert f"caption: {caption}\n" in capsys.readouterr().out
+    assert not out.with_suffix(".svg").exists()
+    assert out.with_suffix(".pdf").read_bytes().startswith(b"%PDF")
+    out.with_suffix(".png").unlink()
+    assert draw(*words, *page) == 0  # which knows its own files again
+    assert draw(*words, "--width", "0.2") == 2
+    assert "0.2 inches: a picture has 1 to 40" in capsys.readouterr().err
