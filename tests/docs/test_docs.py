@@ -106,7 +106,7 @@ UNITS = (
 )
 NOT_MEASURED = [  # what is taken out before numbers are looked for
     r"<!-- made by: .*? -->\n(?:.+\n)*",
-    CAPTION.pattern,
+    r"<!-- caption of: .*? -->\n(?:.+\n)*",
     MARKED.pattern,
     r"(?s)```.*?```",
     r"`[^`]*`",
