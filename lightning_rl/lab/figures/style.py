@@ -257,7 +257,8 @@ def describe(figure: Figure, title: str, caption: str) -> None:
     """
     _leave_out_repeated_labels(figure)
     if not _page.captioned:
-        figure.set_label(f"{title}. {caption}" if title else caption)
+        sentences = [title, caption[:1].upper() + caption[1:]]
+        figure.set_label(". ".join(filter(None, sentences)))
         say(f"caption: {figure.get_label()}")
         return
     width = figure.get_figwidth()
