@@ -390,7 +390,9 @@ def draw_grid(given: argparse.Namespace) -> None:
         label = "reward of the action, lowest to highest"
         where: dict[str, Any] = {"ax": lefts, "aspect": 50, "shrink": 0.5}
         if style.has_free_place(lefts):
-            last = figure.add_subplot(lefts[0].get_gridspec()[-1])
+            places = lefts[0].get_gridspec()
+            assert places is not None
+            last = figure.add_subplot(places[-1])
             last.set_axis_off()
             where = {"cax": last.inset_axes((0.05, 0.5, 0.9, 0.12))}
         figure.colorbar(triangles, orientation="horizontal", label=label, **where)

@@ -82,7 +82,7 @@ class Page:
 
 
 _NARROW = 5.0
-_SMALL = {
+_SMALL: Any = {
     "font.size": 8,
     "axes.titlesize": 8.5,
     "axes.labelsize": 8,
@@ -273,7 +273,7 @@ def _leave_out_repeated_labels(figure: Figure) -> None:
         spec = axes.get_subplotspec()
         if spec is not None:
             places[id(axes.get_gridspec()), spec.rowspan.start, spec.colspan.start] = axes
-    repeated = []
+    repeated: list[Axis] = []
     for (grid, row, column), axes in places.items():
         left, below = places.get((grid, row, column - 1)), places.get((grid, row + 1, column))
         if left is not None and left.get_ylabel() == axes.get_ylabel():
