@@ -1,8 +1,8 @@
 """Makes a run an agent of the package: its small checkpoint, and its row in ``agents.yaml``.
 
-``python -m experiments.shipping NAME RUN_DIR [--claim ID]`` calibrates the run's checkpoint
-where its policy takes commands and is not calibrated, and plays it; a name that is there is
-replaced.
+``python -m experiments.shipping NAME RUN_DIR [--claim ID] [--no-calibration]`` calibrates the run's
+checkpoint where its policy takes commands and is not calibrated, and plays it; a name that is there
+is replaced.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def acting_checkpoint(path: Path) -> dict[str, Any]:
     }
 
 
-def ship(name: str, path: Path, claim: str | None) -> ShippedAgent:
+def ship(name: str, path: Path, claim: str | None, calibrates: bool = True) -> ShippedAgent:
     """Adds the agent of a run directory, or of a checkpoint in one, to the package; its row."""
     checkpoint = checkpoint_at(path)
     made = f"lightning-rl reproduce {claim}" if claim else command_of(checkpoint.parent)
@@ -58,7 +58,7 @@ def ship(name: str, path: Path, claim: str | None) -> ShippedAgent:
         acting = Path(folder) / f"{name}.ckpt"
         write_plain(acting, acting_checkpoint(checkpoint))
         method = load(acting).method
-        if method.command_limits() is not None:
+        if calibrates and method.command_limits() is not None:
             if method.calibrated() is None:
                 calibrate_checkpoint(acting, num_workers=0)
                 method = load(acting).method
@@ -107,8 +107,9 @@ def main() -> None:
     parser.add_argument("name", help="of the agent, e.g. RCP-A-lunarlander")
     parser.add_argument("path", help="run directory or checkpoint", type=checked_path)
     parser.add_argument("--claim", help="of results/claims.yaml, whose runs it is of")
+    parser.add_argument("--no-calibration", help="ship it as it is", action="store_true")
     given: argparse.Namespace = parser.parse_args()
-    row = ship(given.name, given.path, given.claim)
+    row = ship(given.name, given.path, given.claim, not given.no_calibration)
     rows = {**shipped_agents(), given.name: row}
     content = {name: dataclasses.asdict(each) for name, each in rows.items()}
     for each in content.values():

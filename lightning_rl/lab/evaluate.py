@@ -125,7 +125,7 @@ def play(
     """``episodes`` episodes for each command and mode, all on the same environment seeds."""
     requests = []
     for command, mode in asked:
-        requests += _requests(method, episodes, command, mode)
+        requests += requests_of(method, episodes, command, mode)
     at_once = 2 * method.cfg.chunk_size  # that two workers play, as they would without a bar
     played = collected(method, requests, num_workers, at_once, advance)
     return [played[i : i + episodes] for i in range(0, len(played), episodes)]
@@ -147,7 +147,8 @@ def collected(
     return episodes
 
 
-def _requests(method: Method, episodes: int, asked: Asked, mode: ActionMode) -> list[Request]:
+def requests_of(method: Method, episodes: int, asked: Asked, mode: ActionMode) -> list[Request]:
+    """The episodes of an evaluation."""
     command, guidance = asked
     return evaluation_requests(
         method.seed, "final evaluation", 0, episodes, command, mode, guidance
@@ -286,7 +287,7 @@ def evaluate_checkpoint(
     out.write(_report_file(kept, report))
     if can_film(method.spec) and lacking("a film", "moviepy") is None:
         say("filming an episode ..")
-        (request,) = _requests(method, 1, full_command(method, given), method.action_mode)
+        (request,) = requests_of(method, 1, full_command(method, given), method.action_mode)
         record_episode(method, request, film, asked_text(given))
         report["video"] = str(film)
         out.write(_report_file(kept, report))

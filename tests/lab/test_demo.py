@@ -14,7 +14,13 @@ import lightning_rl
 from lightning_rl.cli import main
 from lightning_rl.lab.demo.page import page
 
-AGENTS = ("RCP-A-lunarlander", "UDRL-lunarlander", "DDQN-cartpole", "TD3-pendulum")
+AGENTS = (
+    "RCP-A-lunarlander",
+    "UDRL-lunarlander",
+    "RCP-A-pendulum",
+    "DDQN-cartpole",
+    "TD3-pendulum",
+)
 OURS = ("file://", "data:")
 
 
@@ -34,7 +40,7 @@ def test_the_page_is_one_small_file_that_may_load_nothing(tmp_path, capsys):
     file, code = tmp_path / "demo.html", "https://example.org/code"
     assert main(["demo", "--out", str(file), "--code", code], "lightning-rl") == 0
     text = file.read_text()
-    assert len(text) < 300_000
+    assert len(text) < 500_000
     assert "default-src 'none'" in text
     assert not [mark for mark in ("http://", '<link rel="stylesheet"', "src=") if mark in text]
     assert f'<a href="{code}"' in text
@@ -139,17 +145,25 @@ def test_the_policy_is_that_of_torch(tab, name):
     policy, calibration = method.policy, method.calibrated()
     tab.run(f"policy = new Policy(AGENTS.find(each => each.name === '{name}')); 0")
     obs = np.random.default_rng(0).normal(size=(3, method.spec.obs_size)).astype(np.float32)
+    seen = torch.from_numpy(obs)
 
     def outputs(command):
         js = json.dumps(command)
         return np.array([tab.run(f"policy.output({row.tolist()}, {js})") for row in obs])
 
-    def expected(*command):
-        with torch.no_grad():
-            return policy.net(torch.from_numpy(obs), *command).numpy()
+    def acted(output, command):
+        """With constant noise: of a normal one, -1.177 standard deviations."""
+        found = tab.run(f"policy.act({obs[0].tolist()}, {json.dumps(command)}, () => 0.5)")
+        if method.spec.continuous:
+            spread = np.exp(np.clip(output[1:], -3, 0.5)).sum()
+            return found == pytest.approx(2 * np.tanh(output[0]) - 2 * 1.17741 * spread, abs=1e-3)
+        return found == output.argmax()
 
     if calibration is None:
-        assert np.abs(outputs(None) - expected()).max() < 1e-4
+        with torch.no_grad():
+            expected = policy.net(seen).numpy()
+        assert np.abs(outputs(None) - expected).max() < 1e-4
+        assert acted(expected[0], None)
         return
     for asked in np.linspace(*calibration.limits, 4).tolist():
         first, guidance = calibration.command(asked)
@@ -158,9 +172,11 @@ def test_the_policy_is_that_of_torch(tab, name):
         assert command["numbers"] == pytest.approx(numbers, abs=1e-4)
         assert command["guidance"] == pytest.approx(guidance)
         told = torch.tensor([numbers] * 3)
-        output, usual = expected(told), expected(policy.usual_command(told))
-        guided = output + guidance * (output - usual)
+        with torch.no_grad():
+            output, usual = policy.net(seen, told), policy.net(seen, policy.usual_command(told))
+        guided = policy.distribution_class.guided(output, usual, torch.tensor(guidance)).numpy()
         assert np.abs(outputs(command) - guided).max() < 2e-3
+        assert acted(guided[0], command)
         after = tab.run(f"policy.after({json.dumps(command)}, 7.5).numbers")
         rule = method.command_rule()
         if rule is not None:

@@ -46,7 +46,10 @@ CALIBRATED = [
 ]
 
 
-@pytest.mark.parametrize("name", AGENTS)
+LONG = {"UDRL-takecover": [pytest.mark.slow]}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=LONG.get(name, [])) for name in AGENTS])
 def test_an_agent_reaches_its_score(name):
     agent, method = AGENTS[name], lightning_rl.load(name).method
     assert (method.implementation, method.gamename, method.seed) == (
@@ -76,7 +79,7 @@ def test_an_agent_obtains_what_it_is_asked_for(name):
 def test_files_are_small_and_hold_what_acting_takes():
     files = sorted(SHIPPED.glob("*.ckpt"))
     assert [path.stem for path in files] == sorted(AGENTS)
-    assert sum(path.stat().st_size for path in files) < 700_000
+    assert sum(path.stat().st_size for path in files) < 1_900_000
     for path in files:
         content = torch.load(path, weights_only=True)
         assert content.keys() == {"epoch", "hyper_parameters", "state_dict", ACTING_ONLY}
@@ -185,15 +188,15 @@ def test_an_agent_flies_in_any_gymnasium_loop_as_in_ours(name):
     raw = gymnasium.make(agent.method.spec.env)
     inner = rollout_env(agent.method.spec)
     assert returns_in(ours, agent) == returns_in(raw, agent)
-    agent.reset(seed=0)
+    agent.reset(seed=0, greedy=True)
     obs, _ = ours.reset(seed=0)
     again, _ = inner.reset(seed=0)
+    policy = agent.method.policy
+    command = None if agent._command is None else torch.from_numpy(agent._command)
     for _ in range(20):  # and as episodes of evaluations
-        noise = torch.from_numpy(agent._noise.at(agent._step, np.zeros(1, dtype=np.int64)))
+        seen = torch.from_numpy(np.asarray(again, np.float32))[None]
         with torch.inference_mode():
-            acted = agent.method.policy.act(
-                torch.from_numpy(np.asarray(again, np.float32))[None], None, noise
-            )[0].numpy()
+            acted = policy.act(seen, command, torch.zeros(1, policy.noise_size))[0].numpy()
         obs, *_ = ours.step(agent.act(obs))
         again, *_ = inner.step(acted)
         np.testing.assert_array_equal(obs, again)

@@ -100,7 +100,8 @@ class Policy {
     const following = command.numbers.slice(1);
     const first = this.usual[0] + this.usual[1] * following.reduce((a, b) => a + b, 0);
     const usual = this.network(obs, [first, ...following]);
-    return asked.map((z, i) => z + command.guidance * (z - usual[i]));
+    const guided = asked.map((z, i) => z + command.guidance * (z - usual[i]));
+    return this.actions === "normal" ? [guided[0], asked[1]] : guided; // the spread stays
   }
 
   // An action, drawn where the agent draws.
