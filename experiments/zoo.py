@@ -1,7 +1,7 @@
 """``python -m experiments.zoo [NAME ...]``: the page of the agents of the package, docs/zoo.md.
 
 Plays each agent, or those that are named, on the seeds of its final evaluation, which neither
-training nor the choice of a checkpoint has seen; films the episode in the middle, and writes the
+training nor its evaluations have seen; films the episode in the middle, and writes the
 agent's card. The numbers stay in results/zoo/scores.csv.
 """
 
@@ -35,16 +35,16 @@ PAGE = Path("docs/zoo.md")
 FOLDER = Path("results/zoo")
 SCORES = FOLDER / "scores.csv"
 EPISODES = 100
-WIDTH, FRAMES, COLOURS = 180, 40, 32
-"""Of a film: pixels, and at most so many frames and colours."""
+WIDTH, COLOURS, FRAMES, BYTES = 180, 32, (20, 10), 60_000
+"""Of a film: pixels, colours, and frames: the fewer where the more take too many bytes."""
 COLUMNS = ("agent", "mode", "mean", "sd", "lowest", "highest", "filmed")
 HEAD = f"""# A zoo of trained agents
 
 Each row is an agent that comes with the package: `lightning-rl play NAME`, or
 `lightning_rl.load("NAME")`. Score: mean and standard deviation of {EPISODES} episodes on seeds that
-neither training nor the choice of the checkpoint has seen, one training seed each; so a row says
-what this agent does, not what its method does ([benchmarks](benchmarks.md)). The film shows the
-episode in the middle of these {EPISODES}.
+neither training nor its evaluations have seen, one training seed each; so a row says what this
+agent does, not what its method does ([benchmarks](benchmarks.md)). The film shows the episode in
+the middle of these {EPISODES}. Learned proxies are tasks, not agents: `lightning-rl proxies list`.
 
 """
 FOOT = """
@@ -104,22 +104,21 @@ def film(method: Method, number: int) -> bytes:
     with shown_env(method.spec, Story(), frames.append) as env:
         play_filmed(method, request, env)
         seconds = len(frames) / env.fps
-    places = np.linspace(0, len(frames) - 1, min(FRAMES, len(frames))).round().astype(int)
+    many, few = (_gif(frames, count, seconds) for count in FRAMES)
+    return many if len(many) <= BYTES else few
+
+
+def _gif(frames: Sequence[Array], count: int, seconds: float) -> bytes:
+    """A GIF of at most so many of the frames, from the first to the last."""
+    places = np.linspace(0, len(frames) - 1, min(count, len(frames))).round().astype(int)
     pictures = [_small(frames[place]) for place in places]
     palette = pictures[len(pictures) // 2].quantize(COLOURS, dither=Image.Dither.NONE)
     shown = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]
-    each = min(max(round(1000 * seconds / len(shown)), 40), 200)
+    each = min(max(round(1000 * seconds / len(shown)), 40), 300)
     durations = [each] * (len(shown) - 1) + [1500]
     file = io.BytesIO()
-    shown[0].save(
-        file,
-        "GIF",
-        save_all=True,
-        append_images=shown[1:],
-        duration=durations,
-        loop=0,
-        optimize=True,
-    )
+    form: dict[str, Any] = {"save_all": True, "loop": 0, "optimize": True}
+    shown[0].save(file, "GIF", append_images=shown[1:], duration=durations, **form)
     return file.getvalue()
 
 
