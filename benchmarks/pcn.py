@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import tempfile
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -100,11 +101,11 @@ def theirs(case: Case, seed: int) -> tuple[float, float, int]:
 def ours(case: Case, seed: int) -> tuple[float, float, int]:
     """The same with the settings that ship."""
     given: Any = {"max_env_steps": case.steps, "eval_interval": 10**6, "reference": case.reference}
-    begin = time.process_time()
-    run = lightning_rl.train(
-        "PCN", case.gamename, seed=seed, logger=False, checkpoint=False, num_workers=0, **given
-    )
-    seconds = time.process_time() - begin
+    given |= {"num_workers": 0, "logger": False, "checkpoint": False}
+    with tempfile.TemporaryDirectory() as folder:
+        begin = time.process_time()
+        run = lightning_rl.train("PCN", case.gamename, seed=seed, logdir=folder, **given)
+        seconds = time.process_time() - begin
     method: Any = run.method
     report = play_front(method, 1, 0)
     rows = [[row[name] for name in report["objectives"]] for row in report["rows"]]
