@@ -87,7 +87,7 @@ class DDQN(OffPolicyAgent):
         super().__init__(cfg, spec, seeds, variation, vectors=False)
         learning_rate, hidden, widths = member_hyperparameters(cfg, variation)
         self.net = cfg.net(spec, hidden)
-        if spec.frames:
+        if spec.frames is not None:
             from lightning_rl.nets.member_images import encoded
 
             self.net = encoded(cfg, spec, hidden)
@@ -149,7 +149,9 @@ class DDQN(OffPolicyAgent):
         fused_dqn.learn(self, noise, active)
 
     def update(self, batch: Transition, active: Tensor | None, step: int) -> Tensor:
-        grad = self.params.grad = torch.empty_like(self.params)
+        if self.params.grad is None:
+            self.params.grad = torch.empty_like(self.params)
+        grad = self.params.grad
         losses = [self._gradient(rows, batch, grad[rows]) for rows in self._blocks()]
         self.adam.step(active=active)
         track(self.target, self.params.data, self.cfg.tau, active)
