@@ -211,6 +211,7 @@ def test_an_evaluation_comes_after_the_updates_that_follow_its_last_decision(tmp
             ["--set", "activation=prelu"],
             "activation prelu: a baseline has relu, tanh, leakyrelu; --set activation=relu",
         ),
+        (["--gamename", "square"], "encoder udrl: a baseline has nature alone"),
         (["--set", "gamm=0.5"], "did you mean 'gamma'?"),
         (["--exp_name", "a/b"], "--exp_name 'a/b' is not a folder name"),
     ],
