@@ -94,6 +94,45 @@ RETIRED: Mapping[str, Any] = {
 }
 """Keys that are gone, with the value that changes nothing: files that say it are still read."""
 
+ADDED: Mapping[str, Any] = {
+    "noise_hold": 0.0,
+    "agent_noise": 1.0,
+    "one_step": False,
+    "clone_generations": 0,
+    "saturation_penalty": 0.0,
+    "scale_states": False,
+    "cuda_graphs": False,
+    "test_horizon": None,  # which is gone again
+    "frame_stack": None,
+    "frame_skip": None,
+    "screen_size": None,
+    "grayscale": None,
+    "encoder": "udrl",
+    "offline": False,
+    "best_share": 1.0,
+    "double": True,
+    "max_grad_norm": None,
+    "loss": "squared",
+    "adam_eps": 1e-8,
+    "normalise_obs": False,
+    "action_masks": False,
+    "train_interval": 1,
+}
+"""Keys that came later, in their order, with the value at which a run is as it was without them:
+runs that were begun before go on.
+"""
+
+
+def with_added(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a run with the keys of ``now`` that came later, however deep they are."""
+    missing = {key: ADDED[key] for key in now if key in ADDED and key not in before}
+    inner = {
+        key: with_added(value, now[key])
+        for key, value in before.items()
+        if isinstance(value, Mapping) and isinstance(now.get(key), Mapping)
+    }
+    return {**before, **missing, **inner}
+
 
 def without_retired(values: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:
     """The values without those of ``RETIRED``, but for keys that are ``known`` under that name."""

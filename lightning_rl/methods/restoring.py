@@ -17,7 +17,7 @@ from pytorch_lightning import Callback, Trainer
 from torch import nn
 
 from lightning_rl.core.checks import listed
-from lightning_rl.core.config import MAY_CHANGE
+from lightning_rl.core.config import MAY_CHANGE, with_added
 from lightning_rl.core.contents import (
     PLAIN_DICT,
     MismatchError,
@@ -243,6 +243,7 @@ def first_change(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str
     """The first key whose other value makes it another run, which cannot go on with the one
     before: ``a.b.c`` of a value inside of others, and the two values as messages show them.
     """
+    before = with_added(before, now)
     for key, value in now.items():
         if key not in MAY_CHANGE and before.get(key) != value:
             return _innermost_change(key, before.get(key), value)

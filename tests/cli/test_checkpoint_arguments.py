@@ -7,9 +7,10 @@ import shutil
 
 import pytest
 import torch
-from helpers.runs import refused, run_cli, run_dir
+from helpers.runs import refused, run_cli, run_dir, train_cli
 
 from lightning_rl.cli import main
+from lightning_rl.core.files import adopt
 from lightning_rl.run.state import checkpoint_at
 
 
@@ -19,6 +20,21 @@ def test_reload_of_another_environment_or_size(trained, capsys, tmp_path):
     line = refused(capsys, run_cli(tmp_path, "--reload", str(trained), hidden=[8, 16]))
     assert "body.0.weight" in line
     assert "use another, or the config that it was trained with" in line
+
+
+def test_a_run_from_before_a_key_goes_on_where_its_value_changes_nothing(tmp_path, capsys):
+    train_cli(tmp_path, 1)
+    last = run_dir(tmp_path) / "last.ckpt"
+    checkpoint = torch.load(last, weights_only=True)
+    for key in ("action_masks", "normalise_obs"):
+        checkpoint["hyper_parameters"]["config"].pop(key, None)
+    torch.save(checkpoint, last)
+    adopt(last)
+    capsys.readouterr()
+    line = refused(capsys, run_cli(tmp_path, "--resume", normalise_obs=True))
+    assert "normalise_obs is True now but False" in line
+    train_cli(tmp_path, 2, "--resume")
+    assert torch.load(last, weights_only=True)["epoch"] == 1
 
 
 def test_resume_of_another_method_or_other_settings(trained, capsys, tmp_path):
