@@ -666,7 +666,7 @@ def test_a_method_and_an_environment_from_outside_go_wherever_ours_go(tmp_path, 
     assert main(["eval", str(run.path), "--episodes", "2"]) == 0
     assert "own-method on corridor" in capsys.readouterr().out
     assert main(["config", "own-method"]) == 0
-    assert "| `learning_rate` | `0.1` |" in capsys.readouterr().out
+    assert "learning_rate: 0.1\n" in capsys.readouterr().out
 
 
 def test_upside_down_learns_where_every_step_costs(tmp_path):

@@ -81,7 +81,7 @@ EXACT_AAC = {
 
 @pytest.mark.parametrize("name", METHODS)
 def test_exact_presets_are_the_assignment_and_are_what_default_says(name):
-    assert presets(entry(name)) == ["exact", "tuned"]
+    assert presets(entry(name)) == ["skip4", "exact", "tuned"]
     assert merged_values(name, "beresheet", "exact") == merged_values(name, "beresheet")
     config = dataclasses.asdict(
         build_config(IMPLEMENTATIONS[name].Config, merged_values(name, "beresheet", "exact"))
@@ -144,7 +144,7 @@ def test_keys_that_make_no_difference_and_unknown_presets_are_refused(tmp_path, 
     assert run_cli(tmp_path, "--preset", "tunned", implementation="AAC") == 2
     words = (
         "--preset 'tunned' is not in policy_gradient.yaml, block 'AAC'; did you mean 'tuned'? "
-        "It has: exact, tuned"
+        "It has: skip4, exact, tuned"
     )
     assert words in capsys.readouterr().err
 
