@@ -165,7 +165,7 @@ def load():
 
 class Watch(io.StringIO):
     def write(self, text):
-        if "epoch 1/1" in text:
+        if "1 of 1 epoch" in text:
             imported.append("progress")
         return super().write(text)
 

@@ -591,7 +591,7 @@ assert calls < 2_000_000, calls
 """  # noqa: E501
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert all(f" {name} " in done.stdout for name in CLAIMS)
+    assert {line.split()[0] for line in done.stdout.splitlines() if line} >= set(CLAIMS)
 
 
 def test_seeds_that_are_trained_at_once_are_one_training(tmp_path):

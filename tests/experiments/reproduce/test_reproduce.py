@@ -438,6 +438,7 @@ def test_claims_prints_what_is_published_and_measured_and_figures_draws_the_pict
         "before.png",
         "claims",
         "claims.yaml",
+        "code.csv",
     ]
 
 
