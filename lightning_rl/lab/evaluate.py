@@ -25,7 +25,7 @@ from lightning_rl.core.extras import lacking, require
 from lightning_rl.core.files import read_text, refuse_foreign, write_plain
 from lightning_rl.core.limits import EPISODES, WHOLE, shorten, shown
 from lightning_rl.core.lines import say, three_digits
-from lightning_rl.core.outputs import File, Out, owned_picture
+from lightning_rl.core.outputs import File, Out, owned_numbers, owned_picture
 from lightning_rl.core.types import ActionMode, Episode, Request
 from lightning_rl.envs.gym import can_film
 from lightning_rl.functional.statistics import summarise
@@ -350,6 +350,7 @@ def sweep(
     picture = Path(f"{out.path}.png")
     out.check(picture, owned_picture)  # before the work
     out.check(kept, _owned_report)
+    out.check(Path(f"{out.path}.csv"), owned_numbers(picture, picture.with_suffix(".svg")))
     if method.objectives:
         return _sweep_front(method, path, episodes, num_workers, out, values)
     calibration = method.calibrated()

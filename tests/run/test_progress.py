@@ -76,7 +76,7 @@ def test_the_budget_that_ends_first_is_counted_in_its_unit():
 def test_a_search_for_proxies_shows_its_fitness(shown):
     out = shown(80)
     train({"es/fitness_mean": 0.98}, epochs=1)
-    assert "fitness 0.980 · " in last_frame(out.getvalue())
+    assert "fitness 0.980" in last_frame(out.getvalue())
 
 
 def test_after_resume_the_time_left_goes_by_the_episodes_since_then(shown, monkeypatch):
