@@ -11,6 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.lines import three_digits
 from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.functional.statistics import sampling_floor
 from lightning_rl.lab.figures import style
@@ -75,13 +76,16 @@ def draw_method(axes: Axes, name: str, table: pd.DataFrame, colour: str) -> pd.D
     off = [(rows["obtained_mean"] - rows["commanded"]).abs() for rows in runs]
     error = np.mean([each.mean() for each in off])
     worst = max(each.max() for each in off)
-    floor = np.mean([sampling_floor(rows["obtained_sd"], rows["episodes"]) for rows in runs])
-    lines = [f"{name}, {counted([len(runs)])}", f"mean error {error:.0f}, worst {worst:.0f}"]
+    floor = float(np.mean([sampling_floor(rows["obtained_sd"], rows["episodes"]) for rows in runs]))
+    lines = [
+        f"{name}, {counted([len(runs)])}",
+        f"mean error {three_digits(error)}, worst {three_digits(worst)}",
+    ]
     if np.isfinite(floor):
-        lines.append(f"by chance alone {floor:.0f}")
+        lines.append(f"by chance alone {three_digits(floor)}")
     missed = table["episode_error"].mean()
     if np.isfinite(missed):
-        lines.append(f"single episodes: {missed:.0f}")
+        lines.append(f"single episodes: {three_digits(missed)}")
     axes.set_title("\n".join(lines))
     seeds = table[["run", "commanded", "obtained_mean", "obtained_sd"]]
     return pd.concat([seeds, line.assign(run="mean")]).assign(method=name)

@@ -66,7 +66,14 @@ def test_a_member_is_the_agent_alone_and_who_leaves_changes_nothing_for_the_othe
 
 @pytest.mark.parametrize(
     "name",
-    ["ql-count", "ddqn-icm", "td3-icm", "td3-discrete-annealed", "ppo-icm", "ppo-paper-continuous"],
+    [
+        "ql-count",
+        "ddqn-icm",
+        pytest.param("td3-icm", marks=pytest.mark.slow),
+        "td3-discrete-annealed",
+        "ppo-icm",
+        "ppo-paper-continuous",
+    ],
 )
 def test_learns_the_identity_task(name):
     """Chance gives 3.3 of 10 (continuous: about 3). The others' values are known, see

@@ -56,6 +56,8 @@ LEDGER = """<script>addEventListener('load', () => {
   setTimeout(() => { if (open() !== 1) console.error('a link unfolds nothing'); }, 100);
 })</script>"""
 
+pytestmark = pytest.mark.slow  # the pages are built
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
@@ -195,7 +197,6 @@ def test_in_a_browser(look, page, equations, script):
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.slow
 def test_the_browser_would_have_noticed(look):
     script = (
         "<script>console.error('broken'); fetch('http://127.0.0.1:9/x').catch(() => 0)</script>"

@@ -40,7 +40,8 @@ OF_GAMES = [
     for names, game in zip(itertools.cycle(FAMILIES), VECTORS, strict=False)
 ]
 OF_METHODS = [next(pairs) for _, pairs in itertools.groupby(PAIRS, key=lambda pair: pair[0])]
-FAST = list(dict.fromkeys([*OF_GAMES, *OF_METHODS]))
+LONG = [("SE", "Blackjack-v1"), ("TD3", "Pendulum-v1"), ("DuelingDDQN", "Acrobot-v1")]
+FAST = [pair for pair in dict.fromkeys([*OF_GAMES, *OF_METHODS]) if pair not in LONG]
 SLOW = [pytest.param(*pair, marks=pytest.mark.slow) for pair in PAIRS if pair not in FAST]
 
 

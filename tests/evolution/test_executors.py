@@ -110,6 +110,7 @@ def test_ray_gives_the_same_outcomes(ray_cluster):
     assert ray.is_initialized()  # a cluster that was there before is left alone
 
 
+@pytest.mark.slow
 def test_a_mistake_of_the_user_on_a_cluster_is_the_same_one_line(ray_cluster):
     def mistaken(proposal, items):
         raise UserError("batch_size 0: it must be 1 or more")

@@ -57,6 +57,7 @@ def process_state():
     return flags, handlers, level, list(warnings.filters), threading.excepthook, sys.excepthook
 
 
+@pytest.mark.slow
 def test_training_changes_nothing_in_the_process(tmp_path):
     before = process_state()
     run = lightning_rl.train("RCP-A", "cartpole", logdir=tmp_path, **tiny("RCP-A"))
@@ -99,7 +100,11 @@ class Dice(gymnasium.Env):
 @pytest.mark.filterwarnings("ignore:'dice' draws from a global generator")
 @pytest.mark.parametrize(
     ("name", "num_seeds", "other_way"),
-    [("UDRL", 1, {"num_workers": 1}), ("DDQN", 1, {"simulator": "processes"}), ("DDQN", 2, {})],
+    [
+        ("UDRL", 1, {"num_workers": 1}),
+        pytest.param("DDQN", 1, {"simulator": "processes"}, marks=pytest.mark.slow),
+        ("DDQN", 2, {}),
+    ],
 )
 def test_who_draws_from_global_generators_is_reproducible_and_the_users_are_left_alone(
     name, num_seeds, other_way, tmp_path

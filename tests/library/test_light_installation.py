@@ -23,10 +23,8 @@ from lightning_rl.cli import main
 """
 
 
-@pytest.mark.parametrize(
-    ("method", "gamename"),
-    [("DDQN", "cartpole"), pytest.param("RCP-A", "lunarlander", marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("method", "gamename"), [("DDQN", "cartpole"), ("RCP-A", "lunarlander")])
 def test_it_trains_resumes_evaluates_and_acts(method, gamename, tmp_path):
     program = f"""{BEGIN}
 from pathlib import Path

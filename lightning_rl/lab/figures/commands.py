@@ -12,6 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.lines import three_digits
 from lightning_rl.core.outputs import Out
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.csv_files import labelled, read_csv, require, require_cells
@@ -36,7 +37,7 @@ def draw_sweeps(out: Out, table: pd.DataFrame, title: str, published: Collection
         asked, mean, sd = (rows[column].to_numpy(float) for column in COLUMNS[2:])
         missed = rows["episode_error"].mean()
         if name == "return" and np.isfinite(missed):
-            label = f"{label}: single episodes miss by {missed:.0f}"
+            label = f"{label}: single episodes miss by {three_digits(missed)}"
         style.banded_line(
             axes,
             asked,

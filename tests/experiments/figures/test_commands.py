@@ -71,13 +71,13 @@ def test_methods_are_drawn_side_by_side(tmp_path, capsys):
     assert one[["low", "high"]].to_numpy().tolist() == [[4, 6], [58, 62]]
     drawn = (tmp_path / "out.svg").read_text()
     assert "RCP-A, 2 seeds" in drawn
-    assert "mean error 18, worst 30" in drawn  # 10 10 20 30
-    assert "by chance alone 2" in drawn  # 15 / sqrt(50) * sqrt(2 / pi) = 1.7
+    assert "mean error 17.5, worst 30.0" in drawn  # 10 10 20 30
+    assert "by chance alone 1.69" in drawn  # 15 / sqrt(50) * sqrt(2 / pi) = 1.7
     assert (
-        "mean error 22, worst 40" in drawn
+        "mean error 22.5, worst 40.0" in drawn
     )  # 5 and 40, on average 22.5; it does not say of how many episodes
     assert drawn.count("single episodes: ") == 1  # the claim does not say
-    assert "single episodes: 25" in drawn
+    assert "single episodes: 25.0" in drawn
     (run / "sweep.csv").write_text(SWEEP.replace("return", "advantage"))
     assert cli("figures", "obedience", out, run) == 2
     assert "its commands are no returns (but: advantage)" in capsys.readouterr().err

@@ -102,6 +102,7 @@ def test_a_trial_trains_its_seeds_in_stretches_and_reports_their_mean(tmp_path, 
     assert before == {folder: (folder / "last.ckpt").read_bytes() for folder in folders}
 
 
+@pytest.mark.slow
 def test_a_trial_killed_on_its_way_goes_on_to_the_same_result(tmp_path):
     whole, broken = (plan_of(tmp_path / name) for name in ("whole", "broken"))
     settings = {"learning_rate": 1e-3, "hidden": [8, 8]}
