@@ -46,7 +46,12 @@ def at_five(returns, count):
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in AGENTS if name not in ("dueling-icm", "td3-discrete-fixed-icm")]
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name == "dueling" else [])
+        for name in AGENTS
+        if name not in ("dueling-icm", "td3-discrete-fixed-icm")
+    ],
 )
 def test_a_member_is_the_agent_alone_and_who_leaves_changes_nothing_for_the_others(name):
     together, training = train(name, SEEDS, episodes=9, stop=at_five)
