@@ -61,7 +61,10 @@ def _run(words: Sequence[str], program: str) -> int:
     elif words[0] in SUMMARIES:
         mode, arguments = parse(words[1:], program, words[0])
     else:
-        use(words, program)
+        try:
+            use(words, program)
+        except BrokenPipeError:  # who reads the output has left, e.g. head
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return ACTIONS[mode](arguments)
 

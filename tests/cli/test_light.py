@@ -1,6 +1,11 @@
 """What is imported when: help and errors load nothing heavy, a run loads what it needs."""
 
+import os
+import subprocess
+import sys
+
 import pytest
+from helpers import ROOT
 from helpers.budgets import tiny_flags
 from helpers.runs import run_python
 
@@ -197,3 +202,11 @@ def test_every_public_name_is_there():
     assert set(lightning_rl.__all__) == {"__version__", *lightning_rl._MODULES}
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = lightning_rl.nothing
+
+
+def test_a_reader_may_leave_before_the_end_of_the_output(tmp_path):
+    program = f"{sys.executable} -m lightning_rl config RCP-A | head -1"
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    words = ["bash", "-o", "pipefail", "-c", program]
+    done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
