@@ -20,6 +20,7 @@ from lightning_rl.core.errors import UserError
 
 EXCEPTIONS = {
     "lightning_rl/core/files.py": "the layer itself",
+    "lightning_rl/cli/__init__.py": "the null device, for a pipe that its reader has left",
     "lightning_rl/run/state.py": "the lock, which has no content",
     "lightning_rl/envs/doom.py": "a temporary folder for the game's program, which wants files",
     "lightning_rl/envs/doom_keeper.py": "which clears that folder and the game's shared memory",
