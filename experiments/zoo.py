@@ -25,9 +25,10 @@ from lightning_rl.envs.films import Story, shown_env
 from lightning_rl.envs.gym import can_film
 from lightning_rl.lab.evaluate import evaluate, requests_of
 from lightning_rl.methods.base import Method
+from lightning_rl.run.acting import load
+from lightning_rl.run.asking import full_command
 from lightning_rl.run.callbacks import play_filmed
 from lightning_rl.run.export import interface, model_card
-from lightning_rl.run.loading import full_command, load
 from lightning_rl.run.shipped import ShippedAgent, shipped_agents, shipped_checkpoint
 from lightning_rl.run.whole_policy import WholePolicy
 

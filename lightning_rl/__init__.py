@@ -39,13 +39,13 @@ if TYPE_CHECKING:
     from lightning_rl.methods.upside_down.commands import Command, register_command
     from lightning_rl.methods.upside_down.targets import Target, register_target
     from lightning_rl.methods.upside_down.weightings import Weighting, register_weighting
+    from lightning_rl.run.acting import LoadedAgent, load
     from lightning_rl.run.datasets import load_dataset
-    from lightning_rl.run.loading import LoadedAgent, load
     from lightning_rl.run.train import Run, train
 
 _NAMES = {
     "run.train": ("train", "Run"),
-    "run.loading": ("load", "LoadedAgent"),
+    "run.acting": ("load", "LoadedAgent"),
     "lab.evaluate": ("evaluate",),
     "envs.gym": ("make_env",),
     "core.gamenames": ("register_env",),

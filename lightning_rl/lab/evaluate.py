@@ -34,17 +34,11 @@ from lightning_rl.lab.obedience import CALIBRATION_EPISODES, calibrate, misses, 
 from lightning_rl.lab.tables import put_rows
 from lightning_rl.methods.base import Method
 from lightning_rl.rollouts.data_module import evaluation_requests
+from lightning_rl.run.acting import LoadedAgent, load
+from lightning_rl.run.asking import Asked, asked_names, full_command, unknown_name
 from lightning_rl.run.callbacks import record_episode
 from lightning_rl.run.checkpoints import read_checkpoint
-from lightning_rl.run.loading import (
-    Asked,
-    LoadedAgent,
-    asked_names,
-    full_command,
-    load,
-    load_method,
-    unknown_name,
-)
+from lightning_rl.run.loading import load_method
 from lightning_rl.run.shipped import is_shipped, results_folder
 from lightning_rl.run.state import LAST, WEIGHTS, read_state
 

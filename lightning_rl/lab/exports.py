@@ -7,8 +7,8 @@ import argparse
 from lightning_rl.core.lines import say
 from lightning_rl.core.workers import default_workers
 from lightning_rl.lab.evaluate import evaluate
+from lightning_rl.run.acting import load
 from lightning_rl.run.export import begin_export
-from lightning_rl.run.loading import load
 
 
 def show(arguments: argparse.Namespace) -> None:

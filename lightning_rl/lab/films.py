@@ -26,8 +26,9 @@ from lightning_rl.envs.films import Filmed, shown_env
 from lightning_rl.envs.gym import can_film
 from lightning_rl.lab.evaluate import asked_text, parse_command
 from lightning_rl.methods.base import Method
+from lightning_rl.run.asking import asked_names, full_command
 from lightning_rl.run.callbacks import play_filmed, story_of
-from lightning_rl.run.loading import asked_names, full_command, load_method
+from lightning_rl.run.loading import load_method
 from lightning_rl.run.shipped import results_folder
 from lightning_rl.run.state import checkpoint_at
 

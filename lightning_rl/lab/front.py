@@ -14,7 +14,7 @@ from lightning_rl.lab.evaluate import play
 from lightning_rl.lab.tables import put_rows
 from lightning_rl.methods.pareto import PCN
 from lightning_rl.methods.pareto.buffer import vector_returns
-from lightning_rl.run.loading import Asked
+from lightning_rl.run.asking import Asked
 
 
 def play_front(method: PCN, episodes: int, num_workers: int) -> dict[str, Any]:

@@ -21,8 +21,9 @@ from lightning_rl.functional.statistics import summarise
 from lightning_rl.lab.evaluate import asked_text, collected, exact, in_words, parse_command
 from lightning_rl.methods.base import Method
 from lightning_rl.rollouts.data_module import evaluation_requests
+from lightning_rl.run.asking import Asked, asked_names, full_command
 from lightning_rl.run.callbacks import play_filmed, story_of
-from lightning_rl.run.loading import Asked, asked_names, full_command, load_method
+from lightning_rl.run.loading import load_method
 from lightning_rl.run.shipped import results_folder
 from lightning_rl.run.state import checkpoint_at
 

@@ -23,8 +23,9 @@ from lightning_rl.envs.minari_data import (
 )
 from lightning_rl.lab.evaluate import parse_command
 from lightning_rl.methods.base import Method
+from lightning_rl.run.asking import Asked, asked_names, full_command
 from lightning_rl.run.callbacks import player_of
-from lightning_rl.run.loading import Asked, asked_names, full_command, load_method
+from lightning_rl.run.loading import load_method
 from lightning_rl.run.state import checkpoint_at
 
 _AT_ONCE = 20  # episodes

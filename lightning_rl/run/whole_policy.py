@@ -20,7 +20,7 @@ from lightning_rl.nets.command import CommandPolicy
 from lightning_rl.nets.latent_model import LatentModel
 from lightning_rl.nets.noisy_command import NoisyCommandPolicy
 from lightning_rl.nets.policies import Actor, Policy
-from lightning_rl.run.loading import RAW
+from lightning_rl.run.asking import RAW
 
 _BATCH = 2  # of the example: a batch of 1 is taken for a constant
 

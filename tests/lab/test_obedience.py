@@ -26,7 +26,7 @@ from lightning_rl.lab.obedience import (
     table,
 )
 from lightning_rl.nets.command import Calibration
-from lightning_rl.run.loading import full_command
+from lightning_rl.run.asking import full_command
 from lightning_rl.run.state import owned
 
 

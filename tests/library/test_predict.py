@@ -8,7 +8,7 @@ from helpers.methods import build
 
 import lightning_rl
 from lightning_rl.core.errors import UserError
-from lightning_rl.run.loading import LoadedAgent
+from lightning_rl.run.acting import LoadedAgent
 
 
 def acted(agent, obs, **asked):

@@ -1,5 +1,6 @@
 """Actions that ``info["action_mask"]`` forbids: the key ``action_masks``."""
 
+import gymnasium
 import numpy as np
 import pytest
 import torch
@@ -14,7 +15,7 @@ from lightning_rl.envs.spec import env_spec
 from lightning_rl.functional.distributions import Categorical
 from lightning_rl.functional.value_learning import double_q_target
 from lightning_rl.nets.masked import Masked, epsilon_greedy_of_possible, masked
-from lightning_rl.run.loading import LoadedAgent
+from lightning_rl.run.acting import LoadedAgent
 
 pytestmark = pytest.mark.usefixtures("toy_games")
 
@@ -91,6 +92,32 @@ def test_agents_take_masks_beside_observations():
         agent.act(obs[0])
     with pytest.raises(UserError, match="action_mask: this agent was trained without"):
         LoadedAgent(build("UDRL", "masked")).act(obs[0], action_mask=[1, 1, 1])
+
+
+class MaskedParts(MaskedTask):
+    """The same task, seen in two parts."""
+
+    observation_space = gymnasium.spaces.Dict(
+        {"left": MaskedTask.observation_space, "twice": MaskedTask.observation_space}
+    )
+
+    def reset(self, **kwargs):
+        obs, info = super().reset(**kwargs)
+        return {"left": obs, "twice": obs}, info
+
+    def step(self, action):
+        obs, *rest = super().step(action)
+        return {"left": obs, "twice": obs}, *rest
+
+
+def test_masks_go_with_batches_of_dictionaries():
+    lightning_rl.register_env("masked-parts", MaskedParts, horizon=10)
+    agent = LoadedAgent(build("UDRL", "masked-parts", action_masks=True).eval())
+    column = np.ones((3, 1), np.float32)
+    actions, _ = agent.predict({"left": column, "twice": column}, action_mask=np.eye(3))
+    assert actions.tolist() == [0, 1, 2]
+    with pytest.raises(UserError, match="action_mask has 2 rows, obs 3; give one for each"):
+        agent.predict({"left": column, "twice": column}, action_mask=np.eye(3)[:2])
 
 
 def test_own_networks_are_masked():

@@ -20,7 +20,7 @@ from lightning_rl.envs.spec import env_spec
 from lightning_rl.functional.factors import Factors
 from lightning_rl.rollouts.episode_buffer import EpisodeBuffer
 from lightning_rl.rollouts.player import Player
-from lightning_rl.run.loading import LoadedAgent
+from lightning_rl.run.acting import LoadedAgent
 
 pytestmark = pytest.mark.usefixtures("toy_games")
 OF_FACTORS = {"gamename": "factored"}

@@ -18,7 +18,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.lab.demo.page import page
 from lightning_rl.methods.registry import IMPLEMENTATIONS
 from lightning_rl.nets.command import Calibration
-from lightning_rl.run.loading import LoadedAgent
+from lightning_rl.run.acting import LoadedAgent
 from lightning_rl.run.shipped import shipped_agents
 
 onnxruntime = pytest.importorskip("onnxruntime")

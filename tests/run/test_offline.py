@@ -18,8 +18,8 @@ import lightning_rl as lrl
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES, Game
 from lightning_rl.envs.gym import rollout_env
+from lightning_rl.run.asking import full_command
 from lightning_rl.run.datasets import read_dataset
-from lightning_rl.run.loading import full_command
 
 TINY = {
     "hidden": [8, 8],

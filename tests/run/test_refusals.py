@@ -27,7 +27,7 @@ from lightning_rl.methods.registry import IMPLEMENTATIONS
 from lightning_rl.methods.restoring import first_change
 from lightning_rl.methods.upside_down import UDRL
 from lightning_rl.run import footprint
-from lightning_rl.run.loading import full_command
+from lightning_rl.run.asking import full_command
 from lightning_rl.run.state import read_state
 
 

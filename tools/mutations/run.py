@@ -4,7 +4,7 @@ from mutations.mutation import area
 
 MUTATIONS = [
     *area(
-        "run/loading.py", "library/test_predict.py",
+        "run/acting.py", "library/test_predict.py",
         ("np.where(begins[:, np.newaxis], asked, command)", "command"),
         ("command = self._rule(command, self._paid(", "(command, self._paid("),
         ("reward = self._rewards\n", "pass\n"),
