@@ -106,7 +106,7 @@ class _FirstCompile(event.Listener):
         module = str(event.data["dispatcher"].py_func.__module__)
         if module.startswith("lightning_rl.") and not self.said:
             self.said = True
-            say("compiling for this processor, once: up to half a minute ..")
+            say("compiling for this processor, once: up to half a minute ..", error=True)
 
     def on_end(self, event: Any) -> None: ...
 

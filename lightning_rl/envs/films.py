@@ -46,17 +46,22 @@ class Story:
 
 
 class Filmed(Wrapper):
-    """Gives ``show`` every frame of every episode, with its story on it."""
+    """Gives ``show`` the frames of every episode, with its story on them.
 
-    def __init__(self, env: Env, story: Story, show: Callable[[Array], None]):
+    at_most: about so many frames in a second of the environment's time, and the last; None: all.
+    """
+
+    def __init__(
+        self, env: Env, story: Story, show: Callable[[Array], None], at_most: float | None = None
+    ):
         super().__init__(env)
         self.story, self.show = story, show
+        fps = float(env.metadata.get("render_fps") or 30)
+        self._every = 1
+        if at_most is not None:
+            self._every = max(1, round(fps / at_most))
+        self.fps = fps / self._every  # of what is shown
         self._steps, self._return, self._command = 0, 0.0, np.zeros((1, 0), dtype=np.float32)
-
-    @property
-    def fps(self) -> float:
-        """Frames in a second of the environment's time."""
-        return float(self.env.metadata.get("render_fps") or 30)
 
     def reset(self, **kwargs: Any) -> ResetOutcome:
         outcome = self.env.reset(**kwargs)
@@ -74,7 +79,9 @@ class Filmed(Wrapper):
             if self.story.of_vectors:
                 paid = [outcome[4].get(VECTOR, paid)]
             self._command = self.story.rule(self._command, np.array(paid, dtype=np.float32))
-        self._draw()
+        over = outcome[2] or outcome[3]
+        if over or self._steps % self._every == 0:
+            self._draw()
         return outcome
 
     def _draw(self) -> None:
@@ -111,14 +118,16 @@ def captioned(frame: Array, lines: Sequence[str]) -> Array:
 
 
 @contextlib.contextmanager
-def shown_env(spec: EnvSpec, story: Story, show: Callable[[Array], None]) -> Iterator[Filmed]:
-    """An environment that gives ``show`` its frames; needs no display."""
+def shown_env(
+    spec: EnvSpec, story: Story, show: Callable[[Array], None], at_most: float | None = None
+) -> Iterator[Filmed]:
+    """An environment that gives ``show`` its frames, see ``Filmed``; needs no display."""
     # macOS has neither
     if sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
         # pygame asks for a display unless told otherwise; MuJoCo aborts the process without one
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
         os.environ.setdefault("MUJOCO_GL", "egl")
-    env = Filmed(rollout_env(spec, render=True), story, show)
+    env = Filmed(rollout_env(spec, render=True), story, show, at_most)
     try:
         yield env
     finally:

@@ -119,7 +119,7 @@ def _in_window(method: Method, episodes: Sequence[Episode], given: Mapping[str, 
 def _in_film(
     method: Method, episodes: Sequence[Episode], given: Mapping[str, float], out: Out
 ) -> None:
-    from lightning_rl.lab.films import begin_film, write_film
+    from lightning_rl.lab.films import FPS, begin_film, write_film
 
     form = begin_film(out)
     reels = []
@@ -127,7 +127,7 @@ def _in_film(
     for episode in episodes:
         frames: list[Array] = []
         story = story_of(method, episode.request, asked_text(given))
-        with shown_env(method.spec, story, frames.append) as env:
+        with shown_env(method.spec, story, frames.append, FPS) as env:
             play_filmed(method, episode.request, env)
             fps = env.fps
         reels.append(frames)

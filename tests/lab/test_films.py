@@ -50,6 +50,20 @@ def test_every_frame_tells_the_command_the_step_and_the_return_so_far(told):
     assert told[-1] == ["asked: return 150", "return 0.00   step 0"]
 
 
+def test_a_film_of_fewer_frames_has_the_last_one(told):
+    frames = []
+    with shown_env(env_spec("cartpole"), Story(), frames.append, at_most=12.5) as env:
+        assert env.fps == 12.5
+        env.reset(seed=0)
+        steps, over = 0, False
+        while not over:
+            over = env.step(0)[2]
+            steps += 1
+    assert steps % 4  # else it proves nothing
+    shown = [line for (line,) in told]
+    assert [line.split()[-1] for line in shown] == [*map(str, range(0, steps, 4)), str(steps)]
+
+
 @pytest.mark.parametrize(
     ("platform", "drawn"), [("linux", ["dummy", "egl"]), ("darwin", [None, None])]
 )
