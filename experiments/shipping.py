@@ -43,6 +43,8 @@ def acting_checkpoint(path: Path) -> dict[str, Any]:
         for name, value in checkpoint["state_dict"].items()
         if not name.startswith(TRAINING_ONLY)
     }
+    if "strategy.mean" in kept:  # a search for proxies: the agent that has learned on its own
+        kept = load(path).method.policy.state_dict()
     about = {key: checkpoint[key] for key in ("epoch", "hyper_parameters")}
     return {
         **about,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from lightning_rl.run.train import Run
 
 SWEEP_POINTS, SWEEP_MOST = 13, 16
+_AT_ONCE = 20  # episodes of a collection
 
 
 def evaluate(
@@ -120,19 +122,17 @@ def play(
     requests = []
     for command, mode in asked:
         requests += requests_of(method, episodes, command, mode)
-    at_once = 2 * method.cfg.chunk_size  # that two workers play, as they would without a bar
-    played = collected(method, requests, num_workers, at_once, advance)
+    played = collected(method, requests, num_workers, advance)
     return [played[i : i + episodes] for i in range(0, len(played), episodes)]
 
 
 def collected(
-    method: Method, requests: Sequence[Request], num_workers: int, at_once: int, advance: Advance
+    method: Method, requests: Sequence[Request], num_workers: int, advance: Advance
 ) -> list[Episode]:
-    """The episodes of requests, ``at_once`` of them in a collection, after which ``advance`` is
-    told.
-    """
+    """The episodes of requests; ``advance`` is told of each fifth at least."""
     episodes: list[Episode] = []
     policy = method.policy.state_dict()
+    at_once = min(_AT_ONCE, math.ceil(len(requests) / 5))
     with contextlib.closing(method.collector(num_workers)) as collector:
         for first in range(0, len(requests), at_once):
             chunk = requests[first : first + at_once]

@@ -27,8 +27,6 @@ from lightning_rl.run.loading import load_method
 from lightning_rl.run.shipped import results_folder
 from lightning_rl.run.state import checkpoint_at
 
-_AT_ONCE = 20  # episodes
-
 
 def show(arguments: argparse.Namespace) -> None:
     """Plays, says what was obtained, and shows three of the episodes."""
@@ -71,7 +69,7 @@ def play(method: Method, asked: Asked, count: int, seed: int) -> list[Episode]:
     command, guidance = asked
     requests = evaluation_requests(seed, "playing", 0, count, command, method.action_mode, guidance)
     with counting(count, "episodes") as advance:
-        return collected(method, requests, 0, _AT_ONCE, advance)
+        return collected(method, requests, 0, advance)
 
 
 def obtained(returns: Sequence[float]) -> str:

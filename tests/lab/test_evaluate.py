@@ -97,7 +97,7 @@ def test_an_evaluation_whose_film_fails_is_kept(tmp_path, monkeypatch, capsys, f
     capsys.readouterr()
     assert cli("eval", path, "--episodes", "2", "--num_workers", "0") == 2
     progress, error = capsys.readouterr().err.splitlines()
-    assert "4 of 4 episodes" in progress
+    assert "1 of 4 episodes" in progress
     expected = r"expected a picture: an array of uint8 \[height, width, 3\] -- from Blind at"
     assert re.search(rf"render\(\) gave {words}, {expected}", error)
     report = json.loads((path / "evaluation.json").read_text())
