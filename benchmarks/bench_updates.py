@@ -79,6 +79,7 @@ def actor_critic(method: PolicyGradient) -> Work:
         last,
         torch.randn(EPISODES, OBS),
         torch.zeros(EPISODES, dtype=torch.bool),
+        STEPS,
         {},
     )
 

@@ -113,8 +113,8 @@ class StepBatch:
     """The steps of ``E`` whole episodes, one behind another.
 
     obs ``[B, O]``, action ``[B]`` or ``[B, A]``, reward ``[B]``; last ``[B]``: the last step of
-    each episode; final_obs ``[E, O]`` and truncated ``[E]``: how each ended. scalars: what was
-    measured while collecting.
+    each episode; final_obs ``[E, O]`` and truncated ``[E]``: how each ended. env_steps: the
+    environment's own, more than B with ``frame_skip``. scalars: what was measured while collecting.
     """
 
     obs: Tensor
@@ -123,6 +123,7 @@ class StepBatch:
     last: Tensor
     final_obs: Tensor
     truncated: Tensor
+    env_steps: int
     scalars: Mapping[str, float]
 
 
@@ -139,6 +140,7 @@ def step_batch(episodes: list[Episode], scalars: Mapping[str, float]) -> StepBat
         last=last,
         final_obs=torch.from_numpy(np.stack([each[-1] for each in seen])),
         truncated=torch.tensor([episode.cut_off for episode in episodes]),
+        env_steps=sum(episode.env_steps for episode in episodes),
         scalars=scalars,
     )
 
@@ -305,13 +307,13 @@ class PolicyGradient(Method):
         if self.normaliser is not None:  # after the updates, which are of the policy that played
             self.normaliser.see(torch.cat([batch.obs, batch.final_obs]))
         self.num_updates += 1 + further
-        self.env_steps += len(batch.reward)
+        self.env_steps += batch.env_steps
         self.episodes += len(batch.final_obs)
         learned = {name: float(value.detach()) for name, value in (losses | measured).items()}
         for name, scalar in learned.items():
             self.check_finite(name, scalar)
-        speed = self.speed_scalars(len(batch.reward))
-        episodes_per_step = len(batch.final_obs) / len(batch.reward)
+        speed = self.speed_scalars(batch.env_steps)
+        episodes_per_step = len(batch.final_obs) / batch.env_steps
         speed["time/episodes_per_second"] = speed["time/env_steps_per_second"] * episodes_per_step
         self.log_scalars({**batch.scalars, **learned, **speed})
 

@@ -66,7 +66,8 @@ def batch_of(continuous=False):
             else rng.integers(2, size=len(reward))
         )
         ends = {"terminated": not truncated, "truncated": truncated}
-        episodes.append(dataclasses.replace(make_episode(reward), obs=obs, action=action, **ends))
+        seen = {"obs": obs, "action": action, "env_steps": 3 * len(reward)}  # actions repeated
+        episodes.append(dataclasses.replace(make_episode(reward), **seen, **ends))
     return step_batch(episodes, {"rollout/return_running_mean": 4.5})
 
 
@@ -191,7 +192,7 @@ def test_a_training_step_counts_and_uses_adam_with_the_rate_of_the_config(name):
     fit(method, batch_of, epochs=2)
     assert [
         int(counter) for counter in (method.env_steps, method.episodes, method.num_updates)
-    ] == [10, 4, 2]
+    ] == [3 * 10, 4, 2]
     assert method.trainer.global_step == 4  # and two of the clock
 
 

@@ -174,6 +174,7 @@ MUTATIONS = [
         ("following, batch.last, cfg.gae_lambda)", "following, batch.last, 1.0)"),
         ("value_loss(value, returns, delta=1.0)", "value_loss(value, returns, delta=self.cfg.value_delta)"),
         ("len(recent) == recent.maxlen", "len(recent) > 0"),
+        ("self.env_steps += batch.env_steps", "self.env_steps += len(batch.reward)"),
         ("int(self.episodes) / self.cfg.max_episodes", "int(self.env_steps) / self.cfg.max_episodes"),
         ("torch.stack(list(losses.values())).sum()", 'losses["train/policy_loss"]'),
         ("discounted_returns(batch.reward, cfg.gamma, batch.last)", "discounted_returns(batch.reward, 1.0, batch.last)"),
