@@ -117,6 +117,8 @@ ADDED: Mapping[str, Any] = {
     "normalise_obs": False,
     "action_masks": False,
     "train_interval": 1,
+    "lowest": None,
+    "highest_share": 0.3,
 }
 """Keys that came later, in their order, with the value at which a run is as it was without them:
 runs that were begun before go on.

@@ -169,11 +169,14 @@ def _rule_of_tensors(method: Method) -> Callable[[Any, Any], Tensor]:
     """How commands go on after a step, of tensors; UserError for a rule of the user's own."""
     from lightning_rl.methods.pareto.command import what_is_left
     from lightning_rl.methods.upside_down.commands import Return, ReturnHorizon
+    from lightning_rl.methods.upside_down.owed import Owed
 
     if method.command_rule() is what_is_left:
         return _of_vectors
     command: Any = method.command
     after = getattr(type(command), "after", None)
+    if after is Owed.after:
+        return _of_owed
     if after not in (Return.after, ReturnHorizon.after):
         raise UserError(
             f"export: command {method.cfg.command} goes on by code of its own, which no graph "
@@ -187,6 +190,11 @@ def _rule_of_tensors(method: Method) -> Callable[[Any, Any], Tensor]:
         return torch.cat([first, (state[:, 1:] - 1).clamp(min=1)], dim=-1)
 
     return left
+
+
+def _of_owed(state: Tensor, reward: Tensor) -> Tensor:
+    """``Owed.after`` of tensors."""
+    return torch.cat([state[:, :1] - reward.unsqueeze(-1), state[:, 1:]], dim=-1)
 
 
 def _of_vectors(state: Tensor, rewards: Tensor) -> Tensor:

@@ -30,11 +30,13 @@ class Command(Part):
     names: of its numbers. The target draws the first; ``following_numbers`` gives the others.
     in_deviations: with ``standardise`` a command is given in standard deviations of all commands
         that were fulfilled; otherwise it keeps its unit, and the network scales it.
+    buffer: what keeps the episodes.
     """
 
     names: ClassVar[tuple[str, ...]]
     to_define = ("names", "fulfilled")
     in_deviations: ClassVar[bool] = False
+    buffer: ClassVar[type[EpisodeBuffer]] = EpisodeBuffer
 
     def fulfilled(self, episodes: FlatEpisodes) -> Tensor:
         """What was obtained from each step to the end of its episode, ``[M, C]``."""

@@ -14,7 +14,7 @@ from lightning_rl.core.limits import EPISODES, STEPS
 from lightning_rl.core.parts import keys_of_other_parts, with_keys, with_own_parts
 from lightning_rl.core.schema import STRICT, Batch, Episodes, ObsConfig, Share, Sizes
 from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.methods.upside_down import survival, value  # noqa: F401  which register commands
+from lightning_rl.methods.upside_down import owed, survival, value  # noqa: F401  which register commands
 from lightning_rl.methods.upside_down.commands import COMMANDS
 from lightning_rl.methods.upside_down.critic import CriticFit
 from lightning_rl.methods.upside_down.targets import TARGETS
@@ -102,16 +102,18 @@ class UpsideDownConfig(ObsConfig):
         return with_own_parts(cls, KINDS, layers)
 
     @property
-    def has_critic(self) -> bool:
-        """Whether a part reads what a critic says."""
+    def critic(self) -> type[CriticFit] | None:
+        """How the critic is fitted: as the most special of the parts that require one; or None."""
         chosen = (kind.find(getattr(self, kind.key), "config") for kind in KINDS)
-        return any(CriticFit in part.requires for part in chosen)
+        required = [each for part in chosen for each in part.requires]
+        fits = [each for each in required if issubclass(each, CriticFit)]
+        return max(fits, key=lambda fit: len(fit.__mro__), default=None)
 
     @property
     def updates_per_epoch(self) -> dict[str, int]:
         """How many updates each network has in an epoch that plays ``steps_per_iter``, or none."""
         updates = {"policy": self.num_updates_per_iter}
-        if self.has_critic:
+        if self.critic:
             updates["critic"] = self.num_critic_updates_per_iter
         return updates
 
@@ -151,7 +153,7 @@ class UpsideDownConfig(ObsConfig):
             raise ValueError(
                 f"buffer {self.buffer} has no limit; set recent_episodes or window_steps"
             )
-        if self.has_critic and self.critic_hidden is None:
+        if self.critic and self.critic_hidden is None:
             raise ValueError("advantages need a critic; set critic_hidden=[128, 64]")
         if self.anneal_from < 1 and self.max_env_steps is None and not self.offline:
             raise ValueError(
@@ -177,38 +179,30 @@ class UpsideDownConfig(ObsConfig):
                 "command_limit=.inf as well"
             )
         one_number = len(COMMANDS.classes[self.command].names) == 1
-        if self.command_draw == "step" and (decreases or not one_number):
+        uniform = self.target in ("range", "between")
+        if self.command_draw == "step" and (decreases or not one_number or uniform or best):
             raise ValueError(
-                "command_draw step is for commands of one number that are held; set "
-                "command_draw=episode"
+                "command_draw step is for commands of one number that are held, with normal noise "
+                "around labels of steps; set command_draw=episode"
             )
-        if self.command_draw == "step" and (self.target == "range" or best):
+        newest = self.target_labels == "episode" and self.buffer == "newest"
+        if self.target_episodes is not None and not newest:
             raise ValueError(
-                "command_draw step has normal noise around labels of steps; set "
-                "command_draw=episode"
-            )
-        if self.target_episodes is not None and self.target_labels != "episode":
-            raise ValueError(
-                f"target_episodes {self.target_episodes} is for first steps; set "
-                "target_labels=episode, or null"
-            )
-        if self.target_episodes is not None and self.buffer != "newest":
-            raise ValueError(
-                f"target_episodes {self.target_episodes} counts the newest, which buffer "
-                f"{self.buffer} does not keep apart; set buffer=newest, or target_episodes=null"
+                f"target_episodes {self.target_episodes} is for first steps of the newest "
+                "episodes; set target_labels=episode and buffer=newest, or target_episodes=null"
             )
         return self
 
     def resolved(self, gamename: str) -> Self:
         elsewhere: dict[str, Any] = {}
-        if not self.has_critic:
+        if self.critic is None:
             elsewhere["critic_hidden"] = None
         if self.offline:
             elsewhere["max_env_steps"] = None
         return dataclasses.replace(self, **elsewhere)
 
     def absent_networks(self) -> dict[str, str]:
-        if self.has_critic:
+        if self.critic:
             return {}
         reason = f"command={self.command}, weights={self.weights} has no critic"
         remedy = "set command=advantage or weights=fitted_advantage, or leave it out"

@@ -9,7 +9,7 @@ import torch
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor, nn
 
-from lightning_rl.core.parts import Part, part_of
+from lightning_rl.core.parts import Part
 from lightning_rl.core.schema import Share, Sizes
 from lightning_rl.functional.critic import (
     action_features,
@@ -24,12 +24,11 @@ from lightning_rl.methods.base import Method
 from lightning_rl.methods.compiling import differs, may_compile
 from lightning_rl.methods.upside_down.commands import Command, register_command
 from lightning_rl.methods.upside_down.weightings import ExponentialWeighting, register_weighting
-from lightning_rl.nets.layers import evaluating
+from lightning_rl.nets.layers import evaluating, relu_mlp
 from lightning_rl.rollouts.episode_buffer import FlatEpisodes
 
 if TYPE_CHECKING:
     from lightning_rl.envs.spec import EnvSpec
-    from lightning_rl.methods.upside_down.config import UpsideDownConfig
     from lightning_rl.methods.upside_down.method import UpsideDown
 
 
@@ -74,18 +73,22 @@ class CriticFit(Part):
     critic_hidden: Sizes | None
     has_q: ClassVar[bool] = False
 
-    @staticmethod
-    def of(cfg: UpsideDownConfig) -> CriticFit:
-        """That of a config."""
-        if cfg.weights == "fitted_advantage" or cfg.command == "value":
-            return part_of(FitWithQ, cfg)
-        return part_of(CriticFit, cfg)
-
     def output_size(self, spec: EnvSpec) -> int:
         """How many numbers the network gives."""
         if not self.has_q:
             return 1
         return 1 + feature_size(spec.action_size, spec.continuous)
+
+    def network(self, method: UpsideDown) -> nn.Module:
+        """The critic, or the user's own."""
+        obs_size, outputs = method.spec.obs_size, self.output_size(method.spec)
+
+        def build(size: int) -> nn.Module:
+            return relu_mlp(size, self.critic_hidden or [], outputs)
+
+        return method.network(
+            "critic", lambda: method.encoded(build), takes=[obs_size], gives=[outputs]
+        )
 
     def fit(self, method: UpsideDown, episodes: FlatEpisodes, index: Tensor) -> float:
         """Fits the critic to lambda-returns that stay fixed meanwhile; the mean loss.
@@ -171,7 +174,7 @@ class FitWithQ(CriticFit):
 class Advantage(Command):
     """An advantage over a critic's value (RCP-A)."""
 
-    names = ("advantage",)
+    names: ClassVar[tuple[str, ...]] = ("advantage",)
     requires = (CriticFit,)
     in_deviations = True
     gae_lambda: Share
@@ -198,7 +201,7 @@ class ByAdvantage(ExponentialWeighting):
 class ByFittedAdvantage(ExponentialWeighting):
     """The label is Q(s, a) - V(s) of the critic, without the noise of single samples."""
 
-    requires = (CriticFit,)
+    requires = (FitWithQ,)
 
     def label(self, episodes: FlatEpisodes) -> Tensor:
         assert isinstance(episodes, JudgedEpisodes)

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lightning_rl.core.parts import is_ours
+from lightning_rl.core.parts import is_ours, part_of
 from lightning_rl.core.seeding import seeded_torch
 from lightning_rl.core.types import Episode
 from lightning_rl.functional.ranks import rank_correlation
@@ -33,7 +33,6 @@ from lightning_rl.methods.compiling import differs, may_compile
 from lightning_rl.methods.registry import register_method
 from lightning_rl.methods.upside_down.commands import COMMANDS
 from lightning_rl.methods.upside_down.config import CONFIG, UpsideDownConfig
-from lightning_rl.methods.upside_down.critic import CriticFit
 from lightning_rl.methods.upside_down.rollouts import UpsideDownEpoch, UpsideDownRollouts
 from lightning_rl.methods.upside_down.targets import PROBES, TARGETS, NextCommands
 from lightning_rl.methods.upside_down.weightings import WEIGHTINGS
@@ -44,7 +43,7 @@ from lightning_rl.nets.command import (
     GatedNet,
     ScaledCommand,
 )
-from lightning_rl.nets.layers import MovingAverage, evaluating, relu_mlp
+from lightning_rl.nets.layers import MovingAverage, evaluating
 from lightning_rl.nets.noisy_command import NoisyCommandPolicy
 from lightning_rl.rollouts.episode_buffer import FlatEpisodes
 from lightning_rl.rollouts.player import CommandRule
@@ -100,9 +99,9 @@ class UpsideDown(Method):
         with seeded_torch(self.seed, "initialisation"):
             net = self._policy_network(distribution.output_size(spec.action_size))
             self.critic = None
-            if cfg.has_critic:
-                self.critic_fit = CriticFit.of(cfg)
-                self.critic = self._critic_network(self.critic_fit.output_size(spec))
+            if cfg.critic:
+                self.critic_fit = part_of(cfg.critic, cfg)
+                self.critic = self.critic_fit.network(self)
         scale = (1.0,) * len(self.command_names)
         if not cfg.standardise:
             scale = self.command.scales(cfg.return_scale)
@@ -139,16 +138,6 @@ class UpsideDown(Method):
 
         return self.network(
             "policy", lambda: self.encoded(build), takes=[obs_size, command_size], gives=[outputs]
-        )
-
-    def _critic_network(self, outputs: int) -> nn.Module:
-        obs_size = self.spec.obs_size
-
-        def build(size: int) -> nn.Module:
-            return relu_mlp(size, self.cfg.critic_hidden or [], outputs)
-
-        return self.network(
-            "critic", lambda: self.encoded(build), takes=[obs_size], gives=[outputs]
         )
 
     def rollouts(

@@ -15,7 +15,7 @@ from lightning_rl.core.seeding import generator
 from lightning_rl.core.types import Episode, Request
 from lightning_rl.methods.base import episode_scalars
 from lightning_rl.rollouts.collected import CollectedRollouts, training_requests, warm_up_requests
-from lightning_rl.rollouts.episode_buffer import EpisodeBuffer, FlatEpisodes, flatten
+from lightning_rl.rollouts.episode_buffer import FlatEpisodes, flatten
 
 if TYPE_CHECKING:
     from lightning_rl.methods.upside_down.method import UpsideDown
@@ -57,7 +57,7 @@ class UpsideDownRollouts(CollectedRollouts):
         self.target, self.command_names = method.target, method.command_names
         best = 0 if cfg.buffer == "newest" else cfg.replay_size
         newest = 0 if cfg.buffer == "best" else cfg.recent_episodes
-        self.buffer = EpisodeBuffer(best, newest, cfg.window_steps)
+        self.buffer = method.command.buffer(best, newest, cfg.window_steps)
 
     def requests(self, epoch: int) -> list[Request]:
         cfg = self.cfg

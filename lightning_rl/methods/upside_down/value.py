@@ -10,7 +10,7 @@ from lightning_rl.core.schema import Share
 from lightning_rl.functional.returns import discounted_returns
 from lightning_rl.functional.upside_down import at_most
 from lightning_rl.methods.upside_down.commands import Return, register_command
-from lightning_rl.methods.upside_down.critic import CriticFit, JudgedEpisodes
+from lightning_rl.methods.upside_down.critic import FitWithQ, JudgedEpisodes
 from lightning_rl.rollouts.episode_buffer import FlatEpisodes
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Value(Return):
     clusters, but its average is over all behaviour in the buffer.
     """
 
-    requires = (CriticFit,)
+    requires = (FitWithQ,)
     gae_lambda: Share
 
     def fulfilled(self, episodes: FlatEpisodes) -> Tensor:

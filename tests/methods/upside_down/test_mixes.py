@@ -54,6 +54,16 @@ MIXES = {
         "RCP-A",
         {"network": "gated", "weights": "none", "target": "quantile"},
     ),
+    "RCP-A asked for what is owed": (
+        "RCP-A",
+        {
+            "command": "owed",
+            "command_rule": "decrease",
+            "target": "between",
+            "target_labels": "episode",
+            "lowest": 0.0,
+        },
+    ),
     "RCP-A on returns with held-out episodes": (
         "RCP-A",
         {"command": "return", "num_held_out_episodes_per_iter": 1},
@@ -185,7 +195,7 @@ def test_a_tilted_target_keeps_the_horizon_of_the_best_by_hand():
         (
             "RCP-R",
             {"command_draw": "step", "target": "range"},
-            "command_draw step has normal noise",
+            "with normal noise around labels of steps",
         ),
         (
             "RCP-R",

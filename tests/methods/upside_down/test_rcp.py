@@ -130,9 +130,7 @@ def test_the_earlier_rcp_r_asks_for_the_best_return_of_the_newest_twenty_episode
     assert commands.max() > 31.5 + newest.std()  # not held down to what was seen
     assert (commands.mean(), commands.std()) == pytest.approx((31.5, newest.std()), rel=0.05)
     assert method.first_command() == pytest.approx((31.5,))
-    with pytest.raises(
-        UserError, match="target_episodes 20 is for first steps; set target_labels=episode"
-    ):
+    with pytest.raises(UserError, match="target_episodes 20 is for first steps of the newest"):
         build("RCP-R", target_labels="step", target_episodes=20)
 
 
