@@ -57,10 +57,10 @@ function show(root) {
   root.innerHTML = `
     <p><button class="md-button" id="toy-more">Play a random episode</button> <button class="md-button" id="toy-reset">Start again</button>
        <span id="toy-count"></span></p>
-    <p><label>Return <input id="toy-return" type="range" min="-4" max="8" value="8"></label>
-       <b id="toy-return-is"></b> &nbsp;
-       <label>within steps <input id="toy-steps" type="range" min="2" max="10" step="2" value="2"></label>
-       <b id="toy-steps-is"></b></p>
+    <p><label>Return <input id="toy-return" type="range" min="-4" max="8" value="8">
+       <b id="toy-return-is"></b></label>
+       <label>within steps <input id="toy-steps" type="range" min="2" max="10" step="2" value="2">
+       <b id="toy-steps-is"></b></label></p>
     <table><thead><tr><th>cell</th><th>return left</th><th>steps left</th><th>action</th><th>reward</th><th></th></tr></thead>
        <tbody id="toy-path"></tbody></table>
     <p id="toy-got" role="status"></p>`;

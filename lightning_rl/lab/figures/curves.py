@@ -97,22 +97,25 @@ def draw_group(
     """One group: thin lines of its runs, and over several seeds its statistics; (x, value) of all
     lines.
 
-    marked: with markers on its mean, as it may lie on that of another group.
+    marked: with markers on its mean, or on its only run, as it may lie on that of another group.
     """
     several = len(group.seeds) > 1
+    cue = style.cue(colour, group.x.size) if marked else {}
     lines = {}
     for seed, values in zip(group.seeds, group.values, strict=True):
         lines[f"seed_{seed}"] = (group.x, values)
+        look: dict[str, Any] = {"marker": style.marker(values)}
+        if not several:
+            look |= cue
         axes.plot(
             group.x,
             values,
             color=colour,
             alpha=0.3 if several else 1,
             linewidth=0.7 if several else 1.5,
-            marker=style.marker(values),
             zorder=2,
+            **look,
         )
-    cue = style.cue(colour, group.x.size) if marked else {}
     axes.plot([], [], color=colour, linewidth=2.0, label=group.name, **cue)
     statistics = group.statistics() if several else {}
     if not statistics:

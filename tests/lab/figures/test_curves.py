@@ -3,13 +3,16 @@ import pandas as pd
 import pytest
 from helpers import ROOT
 from helpers.runs import cli, log_scalars, run_dir, train_cli
+from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from PIL import Image
 
 from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
+from lightning_rl.lab.figures.curves import draw_group
 from lightning_rl.lab.figures.groups import Group, binned, make_groups, nice_width
 from lightning_rl.lab.figures.registry import LEGENDS
+from lightning_rl.lab.figures.style import MARKERS, colour
 
 
 def draw(*words) -> int:
@@ -272,3 +275,12 @@ def test_a_picture_for_a_column_of_a_paper(tmp_path, capsys):
     assert draw(*words, *page) == 0  # which knows its own files again
     assert draw(*words, "--width", "0.2") == 2
     assert "0.2 inches: a picture has 1 to 40" in capsys.readouterr().err
+
+
+def test_the_line_of_a_single_run_has_the_marker_that_the_legend_shows():
+    x = np.arange(40.0)
+    group = Group("alone", ["1"], x, x[None])
+    axes = Figure().add_subplot()
+    draw_group(axes, group, colour(1), marked=True)
+    line, shown = axes.get_lines()
+    assert line.get_marker() == shown.get_marker() == MARKERS[colour(1)]
