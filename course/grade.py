@@ -190,7 +190,9 @@ def main() -> None:
     if asked.notebooks:
         for lesson in lessons:
             content = json.dumps(notebook(lesson, not asked.no_solutions), indent=1)
-            LESSONS[lesson].with_suffix(".ipynb").write_text(content + "\n")
+            path = LESSONS[lesson].with_suffix(".ipynb")
+            path.write_text(content + "\n")
+            print(f"wrote {os.path.relpath(path)}")
         return
     wrong = 0
     for lesson in lessons:

@@ -38,7 +38,7 @@ torch.set_num_threads(1)
 
 # %%
 def returns_to_go(reward, gamma):
-    """Returns-to-go [T] of one episode's rewards [T]."""
+    """Returns-to-go [T] of one episode's rewards [T], both tensors."""
     raise NotImplementedError("write returns_to_go: go from the last step to the first")
 
 

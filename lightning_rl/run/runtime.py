@@ -1,5 +1,5 @@
-"""What the command line does to its process: threads, determinism, memory, fewer messages of
-Lightning.
+"""What the command line does to its process (threads, determinism, memory), and training for its
+while: fewer messages of Lightning.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import ctypes
 import logging
 import os
 import warnings
+from collections.abc import Iterator
 
 from lightning_rl.core.workers import compute_for_small_networks
 
@@ -20,12 +21,9 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 
 
 def prepare_process() -> None:
-    """Sets the process up for a command: threads, denormal numbers, determinism, memory, and
-    Lightning's messages.
-    """
+    """Sets the process up for a command: threads, denormal numbers, determinism, memory."""
     import torch
 
-    quiet_lightning()
     compute_for_small_networks()
     keep_freed_memory()
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what the next line asks of CUDA
@@ -47,10 +45,18 @@ def keep_freed_memory() -> None:
         libc.mallopt(_M_TRIM_THRESHOLD, 2**29)
 
 
-def quiet_lightning() -> None:
-    """Silences Lightning's greeting and the warnings that a user of the command line can do
-    nothing about; others are shown.
+@contextlib.contextmanager
+def quiet_lightning() -> Iterator[None]:
+    """Meanwhile Lightning's greeting and the warnings that a user can do nothing about are not
+    shown; others are.
     """
-    logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
-    for message in _NO_ADVICE:
-        warnings.filterwarnings("ignore", message=message)
+    log = logging.getLogger("pytorch_lightning")
+    before = log.level
+    log.setLevel(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            for message in _NO_ADVICE:
+                warnings.filterwarnings("ignore", message=message)
+            yield
+    finally:
+        log.setLevel(before)

@@ -58,7 +58,7 @@ from lightning_rl.run.member_checkpoints import MemberCheckpointIO
 from lightning_rl.run.options import RunOptions, checked
 from lightning_rl.run.resuming import begun_again, checkpoint_to_resume
 from lightning_rl.run.run_config import accelerator_of, run_config
-from lightning_rl.run.runtime import prepare_process
+from lightning_rl.run.runtime import prepare_process, quiet_lightning
 from lightning_rl.run.state import (
     LAST,
     config_content,
@@ -113,7 +113,9 @@ def train(
     Rounding may differ from that of the command line.
 
     Checkpoints, logs and ``config.yaml`` are written to
-    ``exp_dir/<gamename>/<exp_name>/<implementation>/seed_<seed>/``.
+    ``exp_dir/<gamename>/<exp_name>/<implementation>/seed_<seed>/``, which holds one run: give a
+    second one another seed, ``exp_name`` or ``logdir``. With ``checkpoint=False, logger=False`` its
+    settings and its state stay there alone.
 
     Args:
         implementation: e.g. ``"RCP-A"``; short names and any case are understood, as on the command
@@ -232,6 +234,7 @@ def _run(
     folders = [run.run_dir for run in options.single_runs()]
     with contextlib.ExitStack() as held:
         held.enter_context(_quiet_writers())
+        held.enter_context(quiet_lightning())
         begins = [held.enter_context(owned(folder)) for folder in folders]
         settle(folders)
         data = method.rollouts(num_workers, **given)
