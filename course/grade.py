@@ -1,8 +1,8 @@
 """Grades the lessons of the course and shows how they go; see README.md.
 
-``python course/grade.py 3`` checks lesson 3, ``python course/grade.py 3 HANDED_IN.ipynb ..`` what
-others have handed in, ``--solve`` runs the lesson with the solutions in its blanks, ``--notebooks``
-makes the notebooks from the lessons.
+``python course/grade.py 3`` checks lesson 3, ``python course/grade.py 3 HANDED_IN ..`` what others
+have handed in (files, or a folder of them), ``--solve`` runs the lesson with the solutions in its
+blanks, ``--notebooks`` makes the notebooks from the lessons.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ from checks import BLANKS, WrongAnswerError  # noqa: E402
 
 LIMIT_S = 20.0
 """For the check of one function, of which ours take a fraction of a second."""
+
+_OF_JUPYTER = ("%", "!", "?")
+"""What lines begin with that are no Python."""
 
 LESSONS = {int(path.stem.split("_")[1]): path for path in sorted(HERE.glob("lesson_*.py"))}
 
@@ -59,12 +62,28 @@ def solution(lesson: int) -> str:
 
 
 def source(path: Path) -> str:
-    """The code of a lesson, of its notebook or its ``.py`` file."""
-    if path.suffix != ".ipynb":
-        return path.read_text()
-    cells = json.loads(path.read_text())["cells"]
-    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    return "\n".join(line for line in "\n".join(code).splitlines() if not line.startswith("%"))
+    """The code of a lesson, of its notebook or its ``.py`` file; ValueError if there is none."""
+    try:
+        text = path.read_text()
+        if path.suffix != ".ipynb":
+            return text
+        cells = json.loads(text)["cells"]
+        code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    except OSError as error:
+        raise ValueError(f"cannot be read: {error.strerror}") from error
+    except (ValueError, LookupError, TypeError) as error:
+        raise ValueError(f"is no notebook or text: {error}") from error
+    lines = "\n".join(code).splitlines()
+    return "\n".join(line for line in lines if not line.startswith(_OF_JUPYTER))
+
+
+def handed_in(paths: list[Path]) -> Iterator[Path]:
+    """Files, and of a folder the notebooks and ``.py`` files in it."""
+    for path in paths:
+        if path.is_dir():
+            yield from sorted([*path.glob("*.ipynb"), *path.glob("*.py")])
+        else:
+            yield path
 
 
 def functions(text: str) -> dict[str, ast.FunctionDef]:
@@ -181,7 +200,7 @@ def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("lesson", type=int, nargs="?", choices=sorted(LESSONS), help="its number")
-    parser.add_argument("files", type=Path, nargs="*", help="what was handed in; else the lesson")
+    parser.add_argument("files", type=Path, nargs="*", help="handed in, or their folder")
     parser.add_argument("--solve", action="store_true", help="run it with the solutions")
     parser.add_argument("--notebooks", action="store_true", help="write them beside the lessons")
     parser.add_argument("--no-solutions", action="store_true", help="leave them out of notebooks")
@@ -201,9 +220,15 @@ def main() -> None:
             result = {name: round(value, 3) for name, value in run(lesson).items()}
             print(f"lesson {lesson}: {(time.process_time() - started) / 60:.1f} minutes, {result}")
             continue
-        for path in asked.files or [LESSONS[lesson]]:
+        for path in handed_in(asked.files or [LESSONS[lesson]]):
             print(path.name)
-            for name, reason in failures(lesson, source(path)).items():
+            try:
+                text = source(path)
+            except ValueError as error:
+                wrong += 1
+                print(f"  {error}")
+                continue
+            for name, reason in failures(lesson, text).items():
                 wrong += bool(reason)
                 print(f"  {name}: {reason or 'right'}")
     sys.exit(min(wrong, 1))

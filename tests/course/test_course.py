@@ -52,14 +52,17 @@ def test_what_was_handed_in_is_graded_as_notebook_and_as_file(tmp_path, monkeypa
     solved.write_text(grade.solved(1))
     broken = tmp_path / "broken.py"
     broken.write_text("def returns_to_go(reward, gamma):")
-    files = [str(path) for path in (notebook, solved, broken)]
-    monkeypatch.setattr(sys, "argv", ["grade.py", "1", *files])
+    (tmp_path / "torn.ipynb").write_text('{"cells": [')
+    missing = str(tmp_path / "missing.ipynb")
+    monkeypatch.setattr(sys, "argv", ["grade.py", "1", str(tmp_path), missing])
     with pytest.raises(SystemExit) as ended:
         grade.main()
     assert ended.value.code == 1
     said = capsys.readouterr().out
     assert said.count("NotImplementedError") == said.count(": right") == 2
     assert said.count("IndentationError: expected an indented block") == 2
+    assert "torn.ipynb\n  is no notebook or text: " in said
+    assert "missing.ipynb\n  cannot be read: No such file" in said
 
 
 def test_a_loop_that_does_not_end_is_a_wrong_answer(monkeypatch):
