@@ -193,6 +193,14 @@ def test_every_method_acts_the_same(name, gamename):
 
 
 @pytest.mark.slow
+def test_a_policy_that_is_told_what_is_owed_acts_the_same():
+    settings = {"command_rule": "decrease", "target": "between", "target_labels": "episode"}
+    method = build("RCP-A", "cartpole", command="owed", lowest=0.0, **settings).eval()
+    method.target.ask_for(torch.tensor([3.0, 1.0]))
+    assert disagreement(method) <= 1e-5
+
+
+@pytest.mark.slow
 def test_a_calibrated_policy_of_noisy_commands_acts_the_same():
     method = build("RCP-A", "pendulum", command_draw="step", hidden=[8, 8]).eval()
     method.policy.command_noise.copy_(torch.tensor([0.5, -1.0, 2.0]))
