@@ -79,6 +79,12 @@ MUTATIONS = [
         ("method.descend(1, loss, self.critic_max_grad_norm)", "method.descend(1, loss, method.cfg.max_grad_norm)"),
     ),
     *area(
+        "methods/upside_down/owed.py", "methods/upside_down/test_owed.py",
+        ("off[self.row] - off[self.row + 1]", "off[self.row + 1] - off[self.row]"),
+        ("(self.asked() - obtained)", "self.asked()"),
+        ("np.maximum(below, 0.0) / (1 - self.highest_share)", "np.maximum(below, 0.0)"),
+    ),
+    *area(
         "methods/upside_down/value.py", "methods/upside_down/test_value.py",
         ("self.gamma * self.gae_lambda", "self.gamma"),
         ("episodes.value[episodes.row] + skill", "skill"),
