@@ -29,24 +29,29 @@ def draw_search(out: Out, order: Sequence[Trial], search: Mapping[str, Any]) -> 
     scored = [trial for trial in order if trial.reports]
     # A key may be none of another trial's method.
     keys = list(dict.fromkeys(key for trial in scored for key in trial.settings))
-    figure, (over_budget, *others) = style.panels(1 + len(keys), (5.6, 4.2))
+    figure, (over_budget, *others) = style.panels(1 + len(keys), (5.6, 4.2), legend=1)
     best: dict[str, Any] = {
         "color": style.colour(1),
         "linewidth": 2,
         "label": f"best ({scored[0].name})",
     }
-    other: dict[str, Any] = {"color": style.colour(0), "linewidth": 0.9, "alpha": 0.35}
+    other: dict[str, Any] = {
+        "color": style.colour(0),
+        "linewidth": 0.9,
+        "alpha": 0.35,
+        "label": "another trial",
+    }
     for trial in reversed(scored):
         look = best if trial is scored[0] else other
         over_budget.plot(*zip(*trial.reports, strict=True), marker="o", markersize=3, **look)
     over_budget.set_title(f"{len(scored)} trials ({tune['algorithm']})")
     over_budget.set(xlabel=BUDGETS[budget], ylabel=metric)
-    over_budget.legend()
     over_budget.locator_params(axis="x", integer=True)
     style.big_numbers(over_budget.xaxis)
     for axes, key in zip(others, keys, strict=True):
         _scatter(axes, key, [trial for trial in scored if key in trial.settings])
         axes.set(title=key, ylabel=metric)
+    style.shared_legend(figure, [over_budget, *others], first=[best["label"]])
     failed = len(order) - len(scored)
     better = "higher" if tune["mode"] == "max" else "lower"
     seeds = counted([tune["seeds"]])
