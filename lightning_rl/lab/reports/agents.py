@@ -22,7 +22,7 @@ def show(arguments: argparse.Namespace) -> None:
         made.append(f"{name}: {each.made}{claim}")
     asked_for_returns = [name for name, each in agents.items() if "return" in each.commands]
     example = (asked_for_returns or list(agents))[0]
-    end = "\n".join([*made, f"lightning-rl eval {example}"])
+    end = "\n".join(["Made by:", *made, f"See one: lightning-rl play {example}"])
     put_rows(rows, "Trained agents, with 95 % intervals over episodes", end=end)
 
 
