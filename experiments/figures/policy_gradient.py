@@ -138,7 +138,7 @@ def draw_panel(axes: Axes, name: str, table: pd.DataFrame, line: str, named: boo
         x, y = seed_mean(runs, name)
         if named:
             seeds = f", {len(runs)} seeds" if len(runs) > 1 else ""
-            look |= {"label": f"{label}{seeds}", **style.cue(look["color"], len(x))}
+            look |= {"label": f"{label}{seeds}", **style.cue(look["color"], y)}
         else:
             look["marker"] = style.marker(y)
         axes.plot(x, y, linewidth=1.6, **look)

@@ -118,7 +118,7 @@ def draw_shares(axes: Axes, table: pd.DataFrame, labels: Mapping[str, str]) -> N
                 color=colour,
                 label=label,
                 linewidth=1.8,
-                **style.cue(colour, len(line)),
+                **style.cue(colour, line["value"]),
             )
     axes.set(
         xlabel="return x of a real test episode",

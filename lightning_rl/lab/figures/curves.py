@@ -100,13 +100,12 @@ def draw_group(
     marked: with markers on its mean, or on its only run, as it may lie on that of another group.
     """
     several = len(group.seeds) > 1
-    cue = style.cue(colour, group.x.size) if marked else {}
     lines = {}
     for seed, values in zip(group.seeds, group.values, strict=True):
         lines[f"seed_{seed}"] = (group.x, values)
         look: dict[str, Any] = {"marker": style.marker(values)}
-        if not several:
-            look |= cue
+        if marked and not several:
+            look = style.cue(colour, values)
         axes.plot(
             group.x,
             values,
@@ -116,12 +115,15 @@ def draw_group(
             zorder=2,
             **look,
         )
+    cue: dict[str, Any] = {"marker": style.MARKERS[colour], "markersize": 6} if marked else {}
     axes.plot([], [], color=colour, linewidth=2.0, label=group.name, **cue)
     statistics = group.statistics() if several else {}
     if not statistics:
         return lines
     x, mean = statistics["mean"]
-    look = {"marker": style.marker(mean), **cue}
+    look = {"marker": style.marker(mean)}
+    if marked:
+        look = style.cue(colour, mean)
     if banded and len(group.seeds) >= BAND_RUNS:
         band = (x, statistics["low"][1], statistics["high"][1])
         axes.fill_between(*band, color=colour, alpha=0.18, linewidth=0, zorder=1)
@@ -173,7 +175,7 @@ def draw_means(
         if "mean" in statistics:
             colour = colours[group.label]
             x, mean = statistics["mean"]
-            look = style.cue(colour, x.size)
+            look = style.cue(colour, mean)
             axes.plot(x, mean, color=colour, linewidth=1.6, label=group.label, **look)
     axes.set_title("all means")
     axes.legend(loc="lower right", fontsize=8)

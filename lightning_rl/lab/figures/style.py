@@ -174,13 +174,16 @@ def colour(index: int) -> str:
     return COLOURS[index % len(COLOURS)]
 
 
-def cue(colour: str, count: int) -> dict[str, Any]:
-    """The few markers of a line of ``count`` points, in other places than those of other
-    colours.
+def cue(colour: str, values: Any) -> dict[str, Any]:
+    """The few markers of a line, one at least, in other places than those of other colours; nan
+    is no point.
     """
-    apart = max(count // (3 * len(MARKERS)), 1)
-    places = (list(MARKERS).index(colour) * apart, len(MARKERS) * apart)
-    return {"marker": MARKERS[colour], "markersize": 6, "markevery": places}
+    points = np.flatnonzero(np.isfinite(values))
+    apart = max(len(points) // (3 * len(MARKERS)), 1)
+    places = points[list(MARKERS).index(colour) * apart :: len(MARKERS) * apart]
+    if not len(places):
+        places = points[-1:]
+    return {"marker": MARKERS[colour], "markersize": 6, "markevery": places.tolist()}
 
 
 def marker(values: Any) -> str | None:

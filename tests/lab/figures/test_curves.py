@@ -12,7 +12,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.lab.figures.curves import draw_group
 from lightning_rl.lab.figures.groups import Group, binned, make_groups, nice_width
 from lightning_rl.lab.figures.registry import LEGENDS
-from lightning_rl.lab.figures.style import MARKERS, colour
+from lightning_rl.lab.figures.style import MARKERS, colour, cue
 
 
 def draw(*words) -> int:
@@ -279,8 +279,10 @@ def test_a_picture_for_a_column_of_a_paper(tmp_path, capsys):
 
 def test_the_line_of_a_single_run_has_the_marker_that_the_legend_shows():
     x = np.arange(40.0)
-    group = Group("alone", ["1"], x, x[None])
+    value = np.where(x < 3, x, np.nan)  # a short run, beside longer ones
     axes = Figure().add_subplot()
-    draw_group(axes, group, colour(1), marked=True)
+    draw_group(axes, Group("alone", ["1"], x, value[None]), colour(5), marked=True)
     line, shown = axes.get_lines()
-    assert line.get_marker() == shown.get_marker() == MARKERS[colour(1)]
+    assert line.get_marker() == shown.get_marker() == MARKERS[colour(5)]
+    assert line.get_markevery() == [2]
+    assert cue(colour(1), x)["markevery"] == [1, 9, 17, 25, 33]
