@@ -130,7 +130,8 @@ class CommandPolicy(Policy):
     the usual command (see ``Distribution.guided``). Only ``act`` uses it, losses do not.
 
     usual: intercept and slope of the usual command's first number (return or advantage) over its
-    second (horizon), if any.
+    second (horizon), if any. Where the second says it all, as every step pays alike, the slope is
+    0: otherwise each command would be usual.
     """
 
     net: ScaledCommand
@@ -154,6 +155,9 @@ class CommandPolicy(Policy):
         horizon = command[..., 1:].sum(-1).flatten().double()
         spread = horizon - horizon.mean()
         slope = (spread * first).mean() / spread.square().mean().clamp(min=1e-9)
+        unexplained = first - first.mean() - slope * spread
+        if unexplained.var(correction=0) < 0.01 * first.var(correction=0):
+            slope = torch.zeros_like(slope)
         self.usual.copy_(torch.stack([first.mean() - slope * horizon.mean(), slope]))
 
     def usual_command(self, command: Tensor) -> Tensor:

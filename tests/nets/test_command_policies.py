@@ -50,12 +50,23 @@ def test_a_command_may_have_a_guidance_of_its_own(monkeypatch):
 def test_the_usual_return_is_a_line_over_the_horizon():
     fitted = policy()
     horizon = torch.arange(1.0, 9.0)
-    fitted.fit_usual(torch.stack([3 * horizon + 5, horizon], dim=-1).reshape(2, 4, 2))
+    luck = torch.tensor([4.0, -4.0]).repeat(4)
+    both = torch.stack(
+        [torch.cat([3 * horizon + 5 - luck, 3 * horizon + 5 + luck]), horizon.repeat(2)], -1
+    )
+    fitted.fit_usual(both.reshape(4, 4, 2))
     usual = fitted.usual_command(torch.tensor([[0.0, 2.0], [0.0, 10.0]]))
     torch.testing.assert_close(usual, torch.tensor([[11.0, 2.0], [35.0, 10.0]]))
     single = policy()
     single.fit_usual(torch.tensor([[1.0], [2.0], [6.0]]))
     assert single.usual_command(torch.tensor([[9.0]])).tolist() == [[3.0]]
+
+
+def test_where_every_step_pays_alike_the_usual_return_is_the_mean():
+    fitted = policy()
+    horizon = torch.arange(1.0, 9.0)
+    fitted.fit_usual(torch.stack([4 * horizon, horizon], dim=-1))
+    assert fitted.usual_command(torch.tensor([[0.0, 2.0]])).tolist() == [[18.0, 2.0]]
 
 
 def test_what_is_learned_from_knows_no_guidance():

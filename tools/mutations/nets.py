@@ -14,6 +14,7 @@ MUTATIONS = [
         "nets/command.py", "nets/test_command_policies.py",
         ("self.net(obs, self.usual_command(command))", "self.net(obs, command * 0)"),
         ("(spread * first).mean() /", "first.mean() /"),
+        ("unexplained.var(correction=0) < 0.01", "unexplained.var(correction=0) < 0.0"),
         ("self.guidance if guidance is None else guidance", "self.guidance"),
     ),
     *area(
