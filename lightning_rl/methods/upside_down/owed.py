@@ -169,6 +169,13 @@ class Between(Target):
             )
         return label.new_tensor(highest), label.new_tensor(highest - lowest)
 
+    def check(self, cfg: UpsideDownConfig) -> None:
+        if not cfg.targets_episode_returns:
+            raise ValueError(
+                "target between asks for returns of whole episodes; set target_labels=episode and "
+                "command=owed or return_horizon"
+            )
+
     def draw_noise(self, rng: np.random.Generator, count: int) -> Tensor:
         """0 for a ``highest_share``, else uniform in (-1, 0]."""
         below = rng.random(count) - self.highest_share

@@ -220,20 +220,24 @@ def test_a_tilted_target_keeps_the_horizon_of_the_best_by_hand():
         (
             "UDRL",
             {"gae_lambda": 0.5},
-            "nothing reads it; set command=advantage.value or weights=advantage",
+            "nothing reads it; set command=advantage.owed.value or weights=advantage",
         ),
-        ("RCP-R", {"gae_lambda": 0.5}, "set command=advantage.value or weights=advantage as well"),
+        (
+            "RCP-R",
+            {"gae_lambda": 0.5},
+            "set command=advantage.owed.value or weights=advantage as well",
+        ),
         ("UDRL", {"preset": "weighted", "gae_lambda": 0.5}, "nothing reads it"),
         ("UDRL", {"gae_lambda": 0.5, "weights": "return_to_go"}, "nothing reads it"),
         (
             "UDRL",
             {"critic_hidden": [8]},
-            "nothing reads it; set command=advantage.value or weights=advantage",
+            "nothing reads it; set command=advantage.owed.value or weights=advantage",
         ),
         (
             "UDRL",
             {"gamma": 0.5},
-            "set command=return.advantage.value or weights=return_to_go.advantage.fitted",
+            "set command=return.advantage.owed.value or weights=return_to_go.advantage.fitted",
         ),
         (
             "RCP-R",
@@ -241,6 +245,7 @@ def test_a_tilted_target_keeps_the_horizon_of_the_best_by_hand():
             "set target_labels=best or command=return_horizon|survival as well",
         ),
         ("RCP-A", {"last_few": 5}, "nothing reads it"),
+        ("RCP-R", {"target": "between"}, "between asks for returns of whole episodes"),
         (
             "RCP-R",
             {"max_return": 5.0},
