@@ -385,7 +385,8 @@ def test_values_are_those_of_what_is_kept():
             ):
                 continue  # thinned
             curves = {
-                seed: np.array([float(row[read.tag]) for row in rows[seed]]) for seed in values
+                seed: np.array([float(row[read.tag]) for row in rows[seed] if row[read.tag]])
+                for seed in values
             }
             found = {
                 seed: statistic(read, np.arange(1.0, len(curves[seed]) + 1), curves[seed])
