@@ -22,7 +22,7 @@ from experiments.shipping import command_of, ship
 from lightning_rl.cli import main
 from lightning_rl.cli.commands import run_options
 from lightning_rl.cli.parser import parse
-from lightning_rl.core.config import without_retired
+from lightning_rl.core.config import ADDED, without_retired
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import same_game
 from lightning_rl.envs import proxies
@@ -243,20 +243,16 @@ def texts_in(content):
 
 
 # ``kernels`` says how and not what, the others are of observations
-LATER = {"kernels", "frame_stack", "frame_skip", "screen_size", "grayscale", "encoder"}
-LATER |= {"double", "loss", "max_grad_norm", "adam_eps", "normalise_obs", "action_masks"}
-LATER |= {"train_interval"}
-
-
 def comparable(config):
-    """Without the keys that methods had when the proxy was made, here and in its agents, and
-    without those of ``LATER``.
+    """Without the keys that methods had when the proxy was made, here and in its agents, without
+    those that came later and change nothing, and without what only says how fast it is.
     """
-    values = {
-        key: comparable(value) if isinstance(value, dict) else value
-        for key, value in config.items()
-        if key not in LATER
-    }
+    values = {}
+    for key, value in config.items():
+        if isinstance(value, dict):
+            values[key] = comparable(value)
+        elif key != "kernels" and (key not in ADDED or value != ADDED[key]):
+            values[key] = value
     return without_retired(values, known=())
 
 
