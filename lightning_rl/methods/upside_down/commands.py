@@ -36,7 +36,7 @@ class Command(Part):
     names: ClassVar[tuple[str, ...]]
     to_define = ("names", "fulfilled")
     in_deviations: ClassVar[bool] = False
-    buffer: ClassVar[type[EpisodeBuffer]] = EpisodeBuffer
+    buffer = EpisodeBuffer
 
     def fulfilled(self, episodes: FlatEpisodes) -> Tensor:
         """What was obtained from each step to the end of its episode, ``[M, C]``."""

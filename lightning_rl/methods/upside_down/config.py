@@ -105,8 +105,7 @@ class UpsideDownConfig(ObsConfig):
     def critic(self) -> type[CriticFit] | None:
         """How the critic is fitted: as the most special of the parts that require one; or None."""
         chosen = (kind.find(getattr(self, kind.key), "config") for kind in KINDS)
-        required = [each for part in chosen for each in part.requires]
-        fits = [each for each in required if issubclass(each, CriticFit)]
+        fits = [fit for part in chosen for fit in part.requires if issubclass(fit, CriticFit)]
         return max(fits, key=lambda fit: len(fit.__mro__), default=None)
 
     @property
@@ -179,8 +178,8 @@ class UpsideDownConfig(ObsConfig):
                 "command_limit=.inf as well"
             )
         one_number = len(COMMANDS.classes[self.command].names) == 1
-        uniform = self.target in ("range", "between")
-        if self.command_draw == "step" and (decreases or not one_number or uniform or best):
+        otherwise = decreases or not one_number or self.target == "range" or best
+        if self.command_draw == "step" and otherwise:
             raise ValueError(
                 "command_draw step is for commands of one number that are held, with normal noise "
                 "around labels of steps; set command_draw=episode"

@@ -81,13 +81,13 @@ class CriticFit(Part):
 
     def network(self, method: UpsideDown) -> nn.Module:
         """The critic, or the user's own."""
-        obs_size, outputs = method.spec.obs_size, self.output_size(method.spec)
+        outputs = self.output_size(method.spec)
 
         def build(size: int) -> nn.Module:
             return relu_mlp(size, self.critic_hidden or [], outputs)
 
         return method.network(
-            "critic", lambda: method.encoded(build), takes=[obs_size], gives=[outputs]
+            "critic", lambda: method.encoded(build), takes=[method.spec.obs_size], gives=[outputs]
         )
 
     def fit(self, method: UpsideDown, episodes: FlatEpisodes, index: Tensor) -> float:
@@ -174,7 +174,7 @@ class FitWithQ(CriticFit):
 class Advantage(Command):
     """An advantage over a critic's value (RCP-A)."""
 
-    names: ClassVar[tuple[str, ...]] = ("advantage",)
+    names = ("advantage",)
     requires = (CriticFit,)
     in_deviations = True
     gae_lambda: Share

@@ -120,7 +120,7 @@ class Owed(Advantage):
     it led to; the advantage is that of hindsight, in standard deviations.
     """
 
-    names = ("return", "advantage")
+    names = ("return", "advantage")  # type: ignore[assignment]  # one more than its base has
     requires = (CriticOfObeying,)
     in_deviations = False
     buffer = AskedBuffer
