@@ -59,7 +59,7 @@ def main(out: Path) -> None:
     """Films the page and writes a GIF."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "demo.html")
-        file.write_text(page(["RCP-A-lunarlander"]))
+        file.write_text(page(["obedient-lunarlander"]))
         with Chromium(Path(folder, "profile"), (WIDTH, HEIGHT)) as tab:
             size = {"width": WIDTH, "height": HEIGHT, "deviceScaleFactor": DENSE, "mobile": False}
             tab.call("Emulation.setDeviceMetricsOverride", **size)

@@ -16,6 +16,7 @@ from lightning_rl.lab.demo.page import page
 
 AGENTS = (
     "RCP-A-lunarlander",
+    "obedient-lunarlander",
     "UDRL-lunarlander",
     "RCP-A-pendulum",
     "DDQN-cartpole",

@@ -67,9 +67,9 @@ class Policy {
   // The command of the next step.
   after(command, reward) {
     if (!command || !this.rule) return command;
-    const [first, ...following] = command.numbers, { gamma, highest } = this.rule;
+    const [first, ...following] = command.numbers, { gamma, highest, passed } = this.rule;
     const left = Math.min((first - reward) / gamma, highest);
-    return { ...command, numbers: [left, ...following.map(z => Math.max(z - 1, 1))] };
+    return { ...command, numbers: [left, ...following.map(z => Math.max(z - passed, 1))] };
   }
 
   network(obs, numbers) {

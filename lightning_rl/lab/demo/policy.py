@@ -12,6 +12,7 @@ from lightning_rl.functional.distributions import Categorical, Gaussian
 from lightning_rl.methods.agents import GreedyActor
 from lightning_rl.methods.base import Method
 from lightning_rl.methods.upside_down.commands import Return, ReturnHorizon
+from lightning_rl.methods.upside_down.owed import Owed
 from lightning_rl.nets.command import CommandPolicy, ScaledCommand
 from lightning_rl.nets.layers import LayeredNet
 from lightning_rl.nets.normalised import LIMIT, Normalised
@@ -102,10 +103,12 @@ def _command(
 
 
 def _rule(method: Method, name: str) -> dict[str, float] | None:
-    """How a command goes on after a step; None: it stays."""
+    """How a command goes on after a step; None: it stays. passed: by how much a horizon falls."""
     if method.command_rule() is None:
         return None
     command: Any = method.command
+    if type(command).after is Owed.after:
+        return {"gamma": 1.0, "highest": _ENDLESS, "passed": 0}
     if type(command).after not in (Return.after, ReturnHorizon.after):
         raise UserError(
             f"demo: the command {method.cfg.command} of '{name}' goes on by code of its own, which "
@@ -113,7 +116,7 @@ def _rule(method: Method, name: str) -> dict[str, float] | None:
         )
     highest = _ENDLESS if command.max_return is None else max(command.max_return, 0.0)
     gamma = command.gamma if type(command).after is Return.after else 1.0
-    return {"gamma": gamma, "highest": highest}
+    return {"gamma": gamma, "highest": highest, "passed": 1}
 
 
 def _layers(net: Any) -> dict[str, Any] | None:

@@ -27,7 +27,7 @@ RUN_COLUMNS = (
     "reason",
 )
 EXPORT_EPISODES = 100
-DEMO_AGENTS = ("RCP-A-lunarlander", "RCP-A-cartpole", "RCP-A-pendulum", "DDQN-cartpole")
+DEMO_AGENTS = ("obedient-lunarlander", "RCP-A-cartpole", "RCP-A-pendulum", "DDQN-cartpole")
 PAGE_TAGS = ("rollout/return_mean", "eval/return_mean", "eval_greedy/return_mean")
 
 _FOLDERS = argument(
