@@ -36,8 +36,9 @@ PAGE = Path("docs/zoo.md")
 FOLDER = Path("results/zoo")
 SCORES = FOLDER / "scores.csv"
 EPISODES = 100
-WIDTH, COLOURS, FRAMES, BYTES = 180, 32, (20, 10), 60_000
-"""Of a film: pixels, colours, and frames: the fewer where the more take too many bytes."""
+COLOURS, BYTES = 32, 40_000
+LARGE, SMALL = (20, 180), (10, 120)
+"""Frames of a film, and pixels of their width; small where the other takes too many bytes."""
 COLUMNS = ("agent", "mode", "mean", "sd", "lowest", "highest", "filmed")
 HEAD = f"""# A zoo of trained agents
 
@@ -107,14 +108,14 @@ def film(method: Method, number: int) -> bytes:
     with shown_env(method.spec, Story(), frames.append) as env:
         play_filmed(method, request, env)
         seconds = len(frames) / env.fps
-    many, few = (_gif(frames, count, seconds) for count in FRAMES)
-    return many if len(many) <= BYTES else few
+    large = _gif(frames, seconds, *LARGE)
+    return large if len(large) <= BYTES else _gif(frames, seconds, *SMALL)
 
 
-def _gif(frames: Sequence[Array], count: int, seconds: float) -> bytes:
+def _gif(frames: Sequence[Array], seconds: float, count: int, width: int) -> bytes:
     """A GIF of at most so many of the frames, from the first to the last."""
     places = np.linspace(0, len(frames) - 1, min(count, len(frames))).round().astype(int)
-    pictures = [_small(frames[place]) for place in places]
+    pictures = [_small(frames[place], width) for place in places]
     palette = pictures[len(pictures) // 2].quantize(COLOURS, dither=Image.Dither.NONE)
     shown = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]
     each = min(max(round(1000 * seconds / len(shown)), 40), 300)
@@ -125,9 +126,8 @@ def _gif(frames: Sequence[Array], count: int, seconds: float) -> bytes:
     return file.getvalue()
 
 
-def _small(frame: Array) -> Image.Image:
-    height, width = frame.shape[:2]
-    size = (WIDTH, round(WIDTH * height / width))
+def _small(frame: Array, width: int) -> Image.Image:
+    size = (width, round(width * frame.shape[0] / frame.shape[1]))
     return Image.fromarray(frame).resize(size, Image.Resampling.LANCZOS)
 
 
