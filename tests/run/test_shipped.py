@@ -22,7 +22,7 @@ from experiments.shipping import command_of, ship
 from lightning_rl.cli import main
 from lightning_rl.cli.commands import run_options
 from lightning_rl.cli.parser import parse
-from lightning_rl.core.config import ADDED, without_retired
+from lightning_rl.core.config import with_added, without_retired
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import same_game
 from lightning_rl.envs import proxies
@@ -242,17 +242,15 @@ def texts_in(content):
     return [content] if isinstance(content, str) else []
 
 
-# ``kernels`` says how and not what, the others are of observations
 def comparable(config):
-    """Without the keys that methods had when the proxy was made, here and in its agents, without
-    those that came later and change nothing, and without what only says how fast it is.
+    """Without the keys that methods had when the proxy was made, here and in its agents, and
+    without what only says how fast it is.
     """
-    values = {}
-    for key, value in config.items():
-        if isinstance(value, dict):
-            values[key] = comparable(value)
-        elif key != "kernels" and (key not in ADDED or value != ADDED[key]):
-            values[key] = value
+    values = {
+        key: comparable(value) if isinstance(value, dict) else value
+        for key, value in config.items()
+        if key != "kernels"
+    }
     return without_retired(values, known=())
 
 
@@ -268,7 +266,7 @@ def test_every_proxy_is_of_a_claim():
         assert any(
             same_game(proxy.gamename, gamename)
             and about["seed"] in seeds
-            and config.items() <= asked.items()
+            and with_added(config, asked).items() <= asked.items()
             for gamename, asked, seeds in claimed
         ), name
 
