@@ -23,7 +23,8 @@ from lightning_rl.core.files import write_plain, write_text
 from lightning_rl.core.kinds import checked_path
 from lightning_rl.core.lines import say
 from lightning_rl.core.yaml_files import read_yaml
-from lightning_rl.lab.evaluate import calibrate_checkpoint, evaluate
+from lightning_rl.lab.calibration import calibrate_checkpoint
+from lightning_rl.lab.evaluate import evaluate
 from lightning_rl.run.acting import load
 from lightning_rl.run.checkpoints import read_checkpoint
 from lightning_rl.run.loading import ACTING_ONLY, TRAINING_ONLY

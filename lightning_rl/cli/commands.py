@@ -58,14 +58,10 @@ def _evaluate(arguments: Namespace) -> int:
         use(["film", str(path), *commands, "--window"])
         return 0
     _begin(f"evaluating '{path}'")
-    from lightning_rl.lab.evaluate import (
-        calibrate_checkpoint,
-        evaluate_checkpoint,
-        parse_sweep,
-        print_report,
-        print_sweep,
-        sweep,
-    )
+    from lightning_rl.lab.calibration import calibrate_checkpoint
+    from lightning_rl.lab.evaluate import evaluate_checkpoint, print_report
+    from lightning_rl.lab.sweeps import print_sweep, sweep
+    from lightning_rl.lab.words import parse_sweep
 
     prepare_process()
     if arguments.calibrate and not command:

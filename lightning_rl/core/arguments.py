@@ -64,8 +64,8 @@ class Parser(argparse.ArgumentParser):
         replacement = self.suggest_replacement(flag)
         near = None
         if flag.startswith("-"):
-            alike = 0.75 if replacement else 0.6
-            near = nearest(flag, self._option_string_actions, alike)
+            names = {name.lstrip("-"): name for name in self._option_string_actions}
+            near = names.get(nearest(flag.lstrip("-"), names, 0.75 if replacement else 0.6) or "")
         meant = dict.fromkeys(word for word in (replacement, near) if word)
         return f"did you mean {', or '.join(meant)}?" if meant else ""
 

@@ -53,7 +53,7 @@ OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "n_steps": ("rollout_steps", "steps_per_iter"),
     "epochs": ("max_epochs",),
     "episodes": ("max_episodes", "train_episodes", "num_episodes_per_iter"),
-    "total_timesteps": ("max_env_steps",),
+    **dict.fromkeys(("steps", "timesteps", "total_timesteps"), ("max_env_steps",)),
     "ent_coef": ("entropy_coef",),
     "vf_coef": ("value_coef", "value_delta"),
     "clip_range": ("clip",),

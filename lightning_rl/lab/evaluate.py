@@ -1,52 +1,40 @@
 """Evaluating a trained policy: ``evaluate`` gives a report; ``lightning-rl eval`` writes it beside
 the checkpoint, with a film.
-
-``--eval_command sweep`` plays a checkpoint under a range of commands instead and draws the obtained
-return of each.
 """
 
 from __future__ import annotations
 
 import contextlib
-import itertools
-import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from lightning_rl.core.checks import check_weights, check_workers, whole_number
 from lightning_rl.core.console import Advance, counting, silent
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.extras import lacking, require
-from lightning_rl.core.files import read_text, refuse_foreign, write_plain
-from lightning_rl.core.limits import EPISODES, WHOLE, shorten, shown
+from lightning_rl.core.extras import lacking
+from lightning_rl.core.limits import EPISODES, shown
 from lightning_rl.core.lines import say, three_digits
-from lightning_rl.core.outputs import File, Out, owned_numbers, owned_picture
 from lightning_rl.core.types import ActionMode, Episode, Request
 from lightning_rl.envs.gym import can_film
 from lightning_rl.functional.statistics import summarise
+from lightning_rl.lab.beside import beside, owned_report, report_file
 from lightning_rl.lab.evaluation import Evaluation
-from lightning_rl.lab.obedience import CALIBRATION_EPISODES, calibrate, misses, obedience
 from lightning_rl.lab.tables import put_rows
+from lightning_rl.lab.words import asked_text, exact, in_words, parse_command
 from lightning_rl.methods.base import Method
 from lightning_rl.rollouts.data_module import evaluation_requests
 from lightning_rl.run.acting import LoadedAgent, load
-from lightning_rl.run.asking import Asked, asked_names, full_command, unknown_name
+from lightning_rl.run.asking import Asked, asked_names, full_command
 from lightning_rl.run.callbacks import record_episode
-from lightning_rl.run.checkpoints import read_checkpoint
 from lightning_rl.run.loading import load_method
-from lightning_rl.run.shipped import is_shipped, results_folder
-from lightning_rl.run.state import LAST, WEIGHTS, read_state
 
 if TYPE_CHECKING:
     from lightning_rl.run.train import Run
 
-SWEEP_POINTS, SWEEP_MOST = 13, 16
 _AT_ONCE = 20  # episodes of a collection
 
 
@@ -103,7 +91,7 @@ def _report(
     both: list[tuple[Asked, ActionMode]] = [(asked, "sampled"), (asked, "greedy")]
     sampled, greedy = play(method, both, episodes, num_workers, advance)
     return {
-        **_about(method),
+        **about(method),
         "episodes": episodes,
         "command": asked.by_name(method.command_names),
         "sampled": _statistics(method, sampled),
@@ -149,16 +137,17 @@ def requests_of(method: Method, episodes: int, asked: Asked, mode: ActionMode) -
     )
 
 
-def _about(method: Method) -> dict[str, Any]:
-    about = {
+def about(method: Method) -> dict[str, Any]:
+    """What a report says of the method that has played."""
+    facts = {
         "implementation": method.implementation,
         "gamename": method.gamename,
         "env_steps": int(method.env_steps),
     }
     loop = getattr(method, "inner_loop", None)
     if loop is not None:  # of methods that learn a proxy: who plays has learned on it
-        about["agent"] = loop.agents[0][0]
-    return about
+        facts["agent"] = loop.agents[0][0]
+    return facts
 
 
 def _statistics(method: Method, episodes: Sequence[Episode]) -> dict[str, Any]:
@@ -178,81 +167,6 @@ def _statistics(method: Method, episodes: Sequence[Episode]) -> dict[str, Any]:
     return statistics
 
 
-def parse_command(text: str | None, names: Sequence[str]) -> dict[str, float]:
-    """The values that ``--eval_command name=value,...`` gives."""
-    given: dict[str, float] = {}
-    for part in [] if text is None else text.split(","):
-        name, equals, value = part.partition("=")
-        name = name.strip()
-        if name in given:
-            raise UserError(
-                f"command '{shorten(str(text))}': {shorten(name)} is given twice; leave one out"
-            )
-        if not equals:
-            example = names[0] if names else "NAME"
-            raise UserError(f"command '{shorten(part)}': expected {example}=VALUE")
-        if name not in names:
-            raise UserError(f"command '{shorten(part)}': {unknown_name(name, names)}")
-        example = "1.5" if name == "advantage" else "250"
-        given[name] = _number(value, part, f"write {name}={example}")
-    return given
-
-
-def _number(text: str, asked: str, remedy: str) -> float:
-    try:
-        return float(text)
-    except ValueError as error:
-        raise UserError(
-            f"command '{shorten(asked)}': '{shorten(text)}' is not a number; {remedy}"
-        ) from error
-
-
-def parse_sweep(text: str | None) -> tuple[float, ...] | None:
-    """The commands of ``sweep=A,B,...``, or 13 of ``sweep=LOW:HIGH``, none of a plain ``sweep``;
-    None for any other text.
-    """
-    name, equals, points = (text or "").partition("=")
-    if name != "sweep":
-        return None
-    if not equals:
-        return ()
-    remedy = "expected sweep, sweep=LOW:HIGH or sweep=A,B,..., e.g. sweep=-300:300"
-    ranged = ":" in points
-    words = points.split(":" if ranged else ",")
-    values = tuple(_number(word, str(text), remedy) for word in words)
-
-    def refusal(fault: str) -> UserError:
-        return UserError(f"command '{shorten(str(text))}': {fault}{remedy}")
-
-    if not all(abs(value) <= WHOLE for value in values):
-        raise refusal(f"not all of it is within {-WHOLE:,} .. {WHOLE:,}; ")
-    if not 2 <= len(values) <= (2 if ranged else SWEEP_MOST):
-        raise refusal("")
-    for low, high in itertools.pairwise(values):
-        if not low < high:
-            raise refusal(f"{low:g} is not below {high:g}; ")
-    return _evenly(*values) if ranged else values
-
-
-def _evenly(low: float, high: float) -> tuple[float, ...]:
-    """The commands of a sweep over a range."""
-    return tuple(np.linspace(low, high, SWEEP_POINTS).tolist())
-
-
-def beside(checkpoint: Path, words: Sequence[str], force: bool) -> Out:
-    """A file in the folder of a checkpoint, or in the results folder of an agent of the package,
-    named by ``words``.
-
-    After the first word comes the checkpoint's name, unless it is a run's last: results of one do
-    not replace another's.
-    """
-    words = list(words)
-    if checkpoint.name != LAST and not is_shipped(checkpoint):
-        words.insert(1, checkpoint.stem)
-    remedy = "copy the checkpoint to a folder of your own"
-    return Out(results_folder(checkpoint) / "_".join(words), (), force, remedy)
-
-
 def evaluate_checkpoint(
     path: Path, episodes: int, command_text: str | None, num_workers: int, force: bool = False
 ) -> dict[str, Any]:
@@ -270,204 +184,22 @@ def evaluate_checkpoint(
     out = beside(path, ["evaluation", *words], force)
     kept = Path(f"{out.path}.json")
     film = Path(f"{out.path}.mp4")
-    out.check(kept, _owned_report)  # before the work
-    out.check(film, lambda _: _owned_report(kept))
-    about = {"checkpoint": str(path), "asked": given}
+    out.check(kept, owned_report)  # before the work
+    out.check(film, lambda _: owned_report(kept))
     method.prepare_evaluation()
+    report: dict[str, Any] = {"checkpoint": str(path), "asked": given}
     with counting(2 * episodes, "episodes") as advance:
-        played = _report(method, given, episodes, num_workers, advance)
-    report = {**about, **played, "video": None}
+        report |= _report(method, given, episodes, num_workers, advance)
+    report["video"] = None
     # Before the environment's own code draws: what was played is not lost.
-    out.write(_report_file(kept, report))
+    out.write(report_file(kept, report))
     if can_film(method.spec) and lacking("a film", "moviepy") is None:
         say("filming an episode ..")
         (request,) = requests_of(method, 1, full_command(method, given), method.action_mode)
         record_episode(method, request, film, asked_text(given))
         report["video"] = str(film)
-        out.write(_report_file(kept, report))
+        out.write(report_file(kept, report))
     return report
-
-
-def exact(value: float) -> str:
-    """A number for a file name: in short form where that is exact, else in full."""
-    short = f"{value:g}"
-    return short if float(short) == value else repr(value)
-
-
-def _report_file(path: Path, report: Mapping[str, Any]) -> File:
-    return File(path, (json.dumps(report, indent=2) + "\n").encode(), _owned_report)
-
-
-def asked_text(given: Mapping[str, float]) -> str | None:
-    """What was asked for, in words; None: what the checkpoint's command says."""
-    return f"return {given['return']:g}" if given.keys() == {"return"} else None
-
-
-def _owned_report(path: Path) -> bool:
-    """Whether a file is the report of an evaluation."""
-    try:
-        content = json.loads(read_text(path, "report"))
-    except (UserError, ValueError, RecursionError):
-        return False
-    keys = {"checkpoint", "implementation", "gamename", "episodes"}
-    return isinstance(content, dict) and keys <= content.keys()
-
-
-def sweep(
-    path: Path, episodes: int, num_workers: int, text: str = "sweep", force: bool = False
-) -> dict[str, Any]:
-    """Plays the checkpoint at ``path`` under commands over its whole range, actions sampled; the
-    report.
-
-    Of a calibrated policy the commands are returns. Otherwise the first command value goes over
-    those that training saw; the others keep the checkpoint's. The report, which is kept as
-    ``sweep.json``, says how well the policy obeys (see ``obedience``). Writes ``sweep.png``,
-    ``.svg`` and ``.csv`` beside the checkpoint, or ``sweep_LOW_HIGH.png`` and so on for a range
-    that is asked for, ``sweep_of_A_B.png`` for single commands, ``sweep_epoch=40.png`` of another
-    checkpoint than a run's last.
-
-    Args:
-        path: the checkpoint.
-        episodes: for each command.
-        num_workers: processes that play episodes.
-        text: ``sweep``, ``sweep=LOW:HIGH`` or ``sweep=A,B,...``.
-        force: overwrite files of these names that no sweep has written.
-    """
-    values = parse_sweep(text)
-    require("the figure of a sweep", "matplotlib", "pandas")
-    method = load_method(path)
-    words = [exact(float(point)) for point in re.split("[=:,]", text)[1:]]
-    if "," in text:
-        words.insert(0, "of")
-    out = beside(path, ["sweep", *words], force)
-    kept = Path(f"{out.path}.json")
-    picture = Path(f"{out.path}.png")
-    out.check(picture, owned_picture)  # before the work
-    out.check(kept, _owned_report)
-    out.check(Path(f"{out.path}.csv"), owned_numbers(picture, picture.with_suffix(".svg")))
-    if method.objectives:
-        return _sweep_front(method, path, episodes, num_workers, out, values)
-    calibration = method.calibrated()
-    limits = method.command_limits() if calibration is None else calibration.limits
-    if limits is None:
-        raise UserError(f"command sweep: the policy of '{path}' takes no command; leave it out")
-    name = method.command_names[0] if calibration is None else "return"
-    values = values or _evenly(*limits)
-    commands = [full_command(method, {name: value}) for value in values]
-    asked: list[tuple[Asked, ActionMode]] = [(command, "sampled") for command in commands]
-    obtained = []
-    rows = []
-    with counting(len(asked) * episodes, "episodes") as advance:
-        of_each = play(method, asked, episodes, num_workers, advance)
-    for value, played in zip(values, of_each, strict=True):
-        returns = [episode.ret for episode in played]
-        obtained.append(returns)
-        rows.append(
-            {
-                "commanded": value,
-                "obtained_mean": float(np.mean(returns)),
-                "obtained_sd": float(np.std(returns, ddof=episodes > 1)),
-                "episodes": episodes,
-                **misses(value, returns),
-            }
-        )
-    report = {
-        "checkpoint": str(path),
-        **_about(method),
-        "episodes": episodes,
-        "command_name": name,
-        "rows": rows,
-        "calibrated": calibration is not None,
-        **obedience(values, obtained),
-        "picture": str(picture),
-    }
-    # With matplotlib, which training does without.
-    from lightning_rl.lab.figures.commands import draw_sweep
-
-    draw_sweep(out, report)
-    out.write(_report_file(kept, report))
-    return report
-
-
-def _sweep_front(
-    method: Method,
-    path: Path,
-    episodes: int,
-    num_workers: int,
-    out: Out,
-    values: Sequence[float] | None,
-) -> dict[str, Any]:
-    """The sweep of a policy of several objectives: at each command of its front."""
-    from lightning_rl.lab.figures.front import draw_front
-    from lightning_rl.lab.front import play_front
-
-    if values:
-        raise UserError(
-            "command sweep: of several objectives it goes over the front; give sweep without "
-            "values, or one command by name"
-        )
-    report = {
-        "checkpoint": str(path),
-        **_about(method),
-        "episodes": episodes,
-        **play_front(cast(Any, method), episodes, num_workers),
-        "picture": f"{out.path}.png",
-    }
-    draw_front(out, report)
-    out.write(_report_file(Path(f"{out.path}.json"), report))
-    return report
-
-
-def calibrate_checkpoint(path: Path, num_workers: int) -> tuple[float, float]:
-    """Makes the checkpoint at ``path`` take returns as commands, see ``calibrate``; the lowest and
-    the highest of them.
-
-    The table is written into the checkpoint, of which nothing else changes. UserError where a run
-    is at work in its folder, or the file has other weights when the table is there: that is of
-    those which were played.
-    """
-    if is_shipped(path):
-        raise UserError(
-            "--calibrate: the agents of the package are what they are; give a checkpoint of your "
-            "own"
-        )
-    if path.name == WEIGHTS:
-        raise UserError(
-            "--calibrate: an exported policy stays as it is; calibrate the checkpoint, then export"
-        )
-    elsewhere = "copy the checkpoint to a folder of your own and calibrate that"
-    if read_state(path.parent)[0] == "running":
-        raise UserError(
-            f"--calibrate: a run is at work in '{path.parent}'; wait until it has ended, or "
-            f"{elsewhere}"
-        )
-    refuse_foreign(path)
-    method = load_method(path)
-    if method.objectives:
-        raise UserError(
-            f"--calibrate: {method.implementation} is asked for returns as they are; leave it out, "
-            "and see with --command sweep what it obtains"
-        )
-    if method.command_limits() is None:
-        raise UserError(f"--calibrate: the policy of '{path}' takes no command; leave it out")
-    with counting(CALIBRATION_EPISODES, "episodes") as advance:
-        calibration = calibrate(method, num_workers, advance)
-    limits = calibration.limits
-    if limits is None:
-        raise UserError(
-            f"--calibrate: every command of '{path}' obtains the same return; train it longer"
-        )
-    checkpoint = read_checkpoint(path)
-    played = method.state_dict()
-    for name, value in checkpoint["state_dict"].items():
-        if name not in played or not torch.equal(value, played[name]):
-            raise UserError(
-                f"--calibrate: '{path}' has other weights than those that were played; {elsewhere}"
-            )
-    for name, value in calibration.state_dict().items():
-        checkpoint["state_dict"][f"calibration.{name}"] = value
-    write_plain(path, checkpoint)
-    return limits
 
 
 def print_report(report: Mapping[str, Any]) -> None:
@@ -491,48 +223,3 @@ def print_report(report: Mapping[str, Any]) -> None:
     no_film = lacking("a film", "moviepy") or "this environment cannot render"
     film = f"video: {report['video'] or f'none, {no_film}'}"
     put_rows(rows, f"{title}, {report['episodes']} episodes each", caption, end=film)
-
-
-def in_words(command: Mapping[str, float]) -> str:
-    """A command as people read it, e.g. ``return 150, horizon 200``."""
-    return ", ".join(f"{name} {value:g}" for name, value in command.items())
-
-
-def print_sweep(report: Mapping[str, Any]) -> None:
-    """The table that ``--eval_command sweep`` shows."""
-    if "objectives" in report:
-        from lightning_rl.lab.front import print_front
-
-        return print_front(report)
-    of_returns = report["command_name"] == "return"
-    columns = ["mean obtained", "sd"]
-    if of_returns:
-        columns += ["episodes miss by", "within 25", "within 75"]
-    rows: list[Sequence[str]] = [(f"commanded {report['command_name']}", *columns)]
-    for row in report["rows"]:
-        numbers = [three_digits(row["obtained_mean"]), three_digits(row["obtained_sd"])]
-        if of_returns:
-            numbers.append(three_digits(row["episode_error"]))
-            numbers += [f"{row[name]:.0%}" for name in ("within_25", "within_75")]
-        rows.append((f"{row['commanded']:.2f}", *numbers))
-    title = f"{report['implementation']} on {report['gamename']}"
-    end = f"{obedience_line(report)}\npicture: {report['picture']}"
-    put_rows(rows, f"{title}, {report['episodes']} episodes per command", end=end)
-
-
-def obedience_line(report: Mapping[str, Any]) -> str:
-    """How well a policy obeyed in a sweep; other commands than returns cannot be compared with
-    what was obtained, but ranked.
-    """
-    ranked = f"rank correlation of episodes {report['rank_correlation']:.2f}"
-    if report["command_name"] != "return":
-        return ranked
-    names = ("episode_error", "worst_episode_error", "worst_asked", "error", "floor")
-    digits = {name: three_digits(report[name]) for name in names}
-    return (
-        f"single episodes miss by {digits['episode_error']} on average, "
-        f"{report['within_25']:.0%} by at most 25, {report['within_75']:.0%} by at most 75; "
-        f"worst: {digits['worst_episode_error']}, for {digits['worst_asked']}\n"
-        f"their means miss by {digits['error']} ({report['error_share']:.1%} of the range), of "
-        f"which chance alone leaves {digits['floor']}; slope {report['slope']:.2f}, {ranked}"
-    )

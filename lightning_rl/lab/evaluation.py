@@ -6,6 +6,7 @@ import html
 from typing import Any
 
 from lightning_rl.core.lines import three_digits
+from lightning_rl.lab.words import in_words
 
 _SHOWN = ("mean", "sd", "min", "max")
 
@@ -31,7 +32,7 @@ class Evaluation(dict[str, Any]):
 
     def _title(self) -> str:
         title = f"{self['implementation']} on {self['gamename']}, {self['episodes']} episodes each"
-        command = ", ".join(f"{name} {value:g}" for name, value in self["command"].items())
+        command = in_words(self["command"])
         return f"{title}, asked for {command}" if command else title
 
     def _numbers(self, mode: str) -> dict[str, str]:

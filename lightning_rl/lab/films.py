@@ -24,7 +24,7 @@ from lightning_rl.core.outputs import File, Out, head
 from lightning_rl.core.types import Array, Episode, Request
 from lightning_rl.envs.films import Filmed, shown_env
 from lightning_rl.envs.gym import can_film
-from lightning_rl.lab.evaluate import asked_text, parse_command
+from lightning_rl.lab.words import asked_text, parse_command
 from lightning_rl.methods.base import Method
 from lightning_rl.run.asking import asked_names, full_command
 from lightning_rl.run.callbacks import play_filmed, story_of

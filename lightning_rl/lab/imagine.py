@@ -17,7 +17,7 @@ from lightning_rl.core.outputs import owned_picture
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.func_env import FuncEnv
 from lightning_rl.envs.model_env import ModelEnv
-from lightning_rl.lab.evaluate import beside
+from lightning_rl.lab.beside import beside
 from lightning_rl.lab.tables import put_rows
 from lightning_rl.methods.model_based import ModelBased, WorldPolicy
 from lightning_rl.run.loading import load_method

@@ -18,7 +18,8 @@ from lightning_rl.core.types import Array, Episode
 from lightning_rl.envs.films import shown_env
 from lightning_rl.envs.gym import can_film
 from lightning_rl.functional.statistics import summarise
-from lightning_rl.lab.evaluate import asked_text, collected, exact, in_words, parse_command
+from lightning_rl.lab.evaluate import collected
+from lightning_rl.lab.words import asked_text, exact, in_words, parse_command
 from lightning_rl.methods.base import Method
 from lightning_rl.rollouts.data_module import evaluation_requests
 from lightning_rl.run.asking import Asked, asked_names, full_command

@@ -21,7 +21,7 @@ from lightning_rl.envs.minari_data import (
     shared_folder,
     write_minari,
 )
-from lightning_rl.lab.evaluate import parse_command
+from lightning_rl.lab.words import parse_command
 from lightning_rl.methods.base import Method
 from lightning_rl.run.asking import Asked, asked_names, full_command
 from lightning_rl.run.callbacks import player_of

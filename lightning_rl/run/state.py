@@ -153,16 +153,21 @@ def _folder_held(run_dir: Path) -> Iterator[None]:
 
 def refuse_second(run_dir: Path) -> None:
     """UserError where a new run would mix with, or overwrite, one that the directory holds."""
-    if _held(run_dir):
+    state, reason = read_state(run_dir)
+    if state == "running":
         raise UserError(f"'{run_dir}' is in use by another process; {_TAKEN}")
-    if any(run_dir.glob("*.ckpt")) or any(
-        (run_dir / name).exists() for name in (CONFIG, STATE, RECORD, "logger")
-    ):
-        raise UserError(
-            f"'{run_dir}' already holds a run; continue with --resume, or choose another "
-            "--exp_name or --seed, or move that "
-            "folder away"
-        )
+    found = "already holds a run; continue with --resume"
+    if not any(run_dir.glob("*.ckpt")):
+        if not any((run_dir / name).exists() for name in (CONFIG, STATE, RECORD, "logger")):
+            return
+        if state == "failed":
+            found = (
+                f"holds a run that failed ({reason}) and left no checkpoint; begin it again with "
+                "--resume"
+            )
+    raise UserError(
+        f"'{run_dir}' {found}, or choose another --exp_name or --seed, or move that folder away"
+    )
 
 
 def checkpoint_at(path: Path) -> Path:

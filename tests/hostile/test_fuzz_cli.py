@@ -326,8 +326,9 @@ def desk(tmp_path_factory):
     patch.setattr("lightning_rl.run.processes.train_groups", lambda options, count: 0)
     patch.setattr("lightning_rl.lab.tuning.search.join_cluster", no_cluster)
     patch.setattr("lightning_rl.evolution.cluster.join_cluster", no_cluster)
-    patch.setattr("lightning_rl.lab.evaluate.play", played)
-    patch.setattr("lightning_rl.lab.evaluate.calibrate", no_table)
+    for module in ("evaluate", "sweeps"):
+        patch.setattr(f"lightning_rl.lab.{module}.play", played)
+    patch.setattr("lightning_rl.lab.calibration.calibrate", no_table)
     patch.setattr("lightning_rl.lab.evaluate.record_episode", lambda *_: None)
     patch.setattr("lightning_rl.lab.figures.commands.draw_sweep", lambda *_: None)
     for batch in ("batch.FuncBatch", "gym_batch.GymBatch"):

@@ -15,7 +15,8 @@ from helpers.toys import CommandTask
 import lightning_rl
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES, Game
-from lightning_rl.lab.evaluate import beside, print_report
+from lightning_rl.lab.beside import beside
+from lightning_rl.lab.evaluate import print_report
 from lightning_rl.run.loading import load_method
 from lightning_rl.run.shipped import SHIPPED
 

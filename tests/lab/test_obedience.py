@@ -16,15 +16,15 @@ import lightning_rl
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES
 from lightning_rl.core.limits import within
-from lightning_rl.lab.evaluate import calibrate_checkpoint
-from lightning_rl.lab.obedience import (
+from lightning_rl.lab.calibration import (
     CALIBRATION_EPISODES,
     GUIDANCES,
     Trials,
     calibrate,
-    obedience,
+    calibrate_checkpoint,
     table,
 )
+from lightning_rl.lab.obedience import obedience
 from lightning_rl.nets.command import Calibration
 from lightning_rl.run.asking import full_command
 from lightning_rl.run.state import owned
@@ -205,7 +205,7 @@ def test_what_a_calibration_plays(name, lowest, monkeypatch):
     """A quarter of the range further down than training saw; a return as low as uniform actions
     get. Each episode is another.
     """
-    monkeypatch.setattr("lightning_rl.lab.obedience._ROUNDS", 2)
+    monkeypatch.setattr("lightning_rl.lab.calibration._ROUNDS", 2)
     played = []
 
     def collect(requests, parameters, version):
@@ -241,10 +241,10 @@ def test_what_a_calibration_plays(name, lowest, monkeypatch):
 
 def test_training_on_makes_a_calibration_void(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(
-        "lightning_rl.lab.obedience._ROUNDS", 1
+        "lightning_rl.lab.calibration._ROUNDS", 1
     )  # less accurate, which does not matter here
-    monkeypatch.setattr("lightning_rl.lab.obedience._COARSE_EPISODES", 4)
-    monkeypatch.setattr("lightning_rl.lab.obedience._FINE_EPISODES", 6)
+    monkeypatch.setattr("lightning_rl.lab.calibration._COARSE_EPISODES", 4)
+    monkeypatch.setattr("lightning_rl.lab.calibration._FINE_EPISODES", 6)
     train_cli(tmp_path, 2, implementation="RCP-A")
     last = run_dir(tmp_path, implementation="RCP-A") / "last.ckpt"
     capsys.readouterr()
@@ -287,7 +287,7 @@ def test_a_calibration_is_kept_by_the_weights_that_it_is_of_alone(tmp_path, monk
         found.set(*np.ones((3, 33)).cumsum(1))
         return found
 
-    monkeypatch.setattr("lightning_rl.lab.evaluate.calibrate", train_on)
+    monkeypatch.setattr("lightning_rl.lab.calibration.calibrate", train_on)
     with pytest.raises(
         UserError, match="has other weights than those that were played; copy the checkpoint"
     ):

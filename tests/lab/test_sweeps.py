@@ -6,7 +6,7 @@ import pytest
 from helpers.runs import cli, run_dir, train_cli
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.lab.evaluate import parse_sweep
+from lightning_rl.lab.words import parse_sweep
 
 
 def swept(last: Path, words: str) -> None:

@@ -22,7 +22,7 @@ from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import within
 from lightning_rl.envs.spec import env_spec
-from lightning_rl.lab.evaluate import parse_command, parse_sweep
+from lightning_rl.lab.words import parse_command, parse_sweep
 from lightning_rl.methods.registry import IMPLEMENTATIONS
 from lightning_rl.methods.restoring import first_change
 from lightning_rl.methods.upside_down import UDRL
@@ -103,6 +103,17 @@ def test_any_trace_of_a_run_refuses_a_second(kept, copied, capsys):
     assert run_cli(copied, "--no_checkpoint") == 2
     assert "already holds a run" in capsys.readouterr().err
     assert contents(copied) == before
+
+
+def test_what_is_left_of_a_run_that_failed_is_said_with_what_to_do(copied, capsys):
+    for path in run_dir(copied).glob("*.ckpt"):
+        path.unlink()
+    (run_dir(copied) / "state.yaml").write_text("state: failed\nreason: no rewards\n")
+    assert run_cli(copied) == 2
+    assert (
+        "holds a run that failed (no rewards) and left no checkpoint; begin it again with "
+        "--resume, or choose another --exp_name or --seed, or move that folder away"
+    ) in capsys.readouterr().err
 
 
 def test_a_run_with_nothing_left_to_do_stays_finished(copied, capsys):

@@ -4,11 +4,17 @@ from mutations.mutation import area
 
 MUTATIONS = [
     *area(
-        "lab/obedience.py", "lab/test_obedience.py",
-        ("better = off < missed", "better = off <= missed"),
-        ("np.asarray(values)[order]", "np.asarray(values)"),
+        "lab/obedience.py",
+        "lab/test_obedience.py::test_the_measure_worked_by_hand "
+        "lab/test_obedience.py::test_means_obey_where_no_single_episode_does",
         ("np.abs(y.mean(1) - x)", "np.abs(y - x[:, None]).mean(1)"),
         ("(off <= 75)", "(off < 75)"), ("(off <= 25)", "(off < 25)"),
+        ("error / float(np.ptp(x))", "error / float(x.max())"),
+    ),
+    *area(
+        "lab/calibration.py", "lab/test_obedience.py",
+        ("better = off < missed", "better = off <= missed"),
+        ("np.asarray(values)[order]", "np.asarray(values)"),
         ("lowest < floor < highest", "lowest < floor"),
         ("np.std(uniform))", "0)"),
     ),
@@ -49,12 +55,11 @@ MUTATIONS = [
     *area("lab/scalars.py", "lab/figures/test_runs.py", ("min([*new, events.begin])", "min([*new, math.inf])"), ('tag.startswith("time/")', "tag")),
     *area("lab/tuning/results.py", "lab/tuning/test_search.py", ("math.isnan(score)", "False")),
     *area(
-        "lab/obedience.py", "lab/test_obedience.py::test_the_measure_worked_by_hand "
+        "lab/calibration.py",
         "lab/test_obedience.py::test_a_mean_is_of_48_episodes_or_of_a_tenth_of_all lab/test_obedience.py::test_what_a_calibration_plays",
-        ("error / float(np.ptp(x))", "error / float(x.max())"),
         ("max(_WINDOW, round(", "min(_WINDOW, round("),
         ("low -= _BEYOND * (high - low)", "low += _BEYOND * (high - low)"),
-        ('0] ==', '0] !='),
+        ('0] == "return"', '0] != "return"'),
         ("low = min(low, floor)", "pass"),
         ("start = played + len(requests)", "start = played"),
         ("            played += len(requests)\n", ""),

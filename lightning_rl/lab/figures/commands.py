@@ -17,10 +17,11 @@ from lightning_rl.core.outputs import Out
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.csv_files import labelled, read_csv, require, require_cells
 from lightning_rl.lab.figures.runs import is_run, open_run, read_sources
+from lightning_rl.lab.obedience import NEAR, far_apart
 from lightning_rl.run.shipped import results_folder
 
 COLUMNS = ["run", "command", "commanded", "obtained_mean", "obtained_sd"]
-MISSES = ["episode_error", "within_25", "within_75"]
+MISSES = ["episode_error", *NEAR]
 _KEPT = [*COLUMNS, "episodes", *MISSES]  # earlier sweeps lack all but COLUMNS
 _NEAR = 75  # of the identity, a band that is drawn
 _NOTHING = "no source has a sweep.csv; make one with lightning-rl eval CKPT --command sweep"
@@ -53,16 +54,10 @@ def draw_sweeps(out: Out, table: pd.DataFrame, title: str, published: Collection
     if name == "return":
         start = float(table["commanded"].iloc[0])
         draw_identity(axes, start, "obtained = commanded")
-        low, high = table["commanded"].min(), table["commanded"].max()
-        axes.fill_between(
-            [low, high],
-            [low - _NEAR, high - _NEAR],
-            [low + _NEAR, high + _NEAR],
-            color="grey",
-            alpha=0.12,
-            linewidth=0,
-            label=f"within {_NEAR}",
-        )
+        ends = np.array([table["commanded"].min(), table["commanded"].max()])
+        if far_apart(ends.tolist()):
+            look: dict[str, Any] = {"color": "grey", "alpha": 0.12, "linewidth": 0}
+            axes.fill_between(ends, ends - _NEAR, ends + _NEAR, label=f"within {_NEAR}", **look)
     units = "return" if name == "return" else f"{name} (standard deviations)"
     axes.set(xlabel=f"commanded {units}", ylabel="obtained return")
     axes.legend(loc="best")
