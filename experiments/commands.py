@@ -5,7 +5,7 @@ The command line finds them as all others: ``lightning-rl baseline``, ``figures 
 
 from __future__ import annotations
 
-from lightning_rl.core.arguments import Argument, Tool, argument
+from lightning_rl.core.arguments import Argument, Tool, argument, repeated, settings_of, switch
 from lightning_rl.core.kinds import (
     Whole,
     checked_path,
@@ -29,6 +29,7 @@ from lightning_rl.lab.figures.registry import (
     SCORE,
     SOURCES,
     TAG,
+    TITLE,
     Figure,
     figure,
     table_out,
@@ -42,11 +43,18 @@ from lightning_rl.lab.protocols.registry import (
     count_of,
     csv_and_proxies,
     csv_arguments,
-    settings_of,
+    proxies,
 )
 
 BIN = 0.02
 
+_UNTIL = argument(
+    "--until",
+    "ignore values after so many environment steps",
+    number,
+    default=float("inf"),
+    metavar="STEPS",
+)
 GREEDY_TAG = argument(
     "--tag", "scalar (default eval_greedy/return_mean)", default="eval_greedy/return_mean"
 )
@@ -58,17 +66,15 @@ COMMANDS: dict[str, Tool] = {
         "experiments.reproduce.command:run",
         (
             argument("ids", "claims (default: all)", nargs="*", default=[], metavar="CLAIM"),
-            argument(
+            switch(
                 "--list",
                 "list the claims, with their results so far; nothing is run",
-                action="store_true",
             ),
             argument(
                 "--jobs",
                 "how many runs at once (default: one per core)",
-                type=process_count,
+                process_count,
                 default=cores(),
-                metavar="N",
             ),
             argument(
                 "--verify",
@@ -78,20 +84,17 @@ COMMANDS: dict[str, Tool] = {
                 const="",
                 metavar="CLAIM",
             ),
-            argument(
+            switch(
                 "--ledger",
                 "build docs/results.md from the results so far; nothing is run",
-                action="store_true",
             ),
-            argument(
+            switch(
                 "--figures",
                 "draw the pictures of results/ that claims.yaml lists, from CSVs",
-                action="store_true",
             ),
-            argument(
+            switch(
                 "--smoke",
                 "a test: one seed of each with a tiny budget, in a temporary folder",
-                action="store_true",
             ),
             argument(
                 "--executor",
@@ -117,7 +120,7 @@ COMMANDS: dict[str, Tool] = {
                 required=True,
                 metavar="NAME",
             ),
-            argument("--gamename", "environment", type=gamename, required=True, metavar="NAME"),
+            argument("--gamename", "environment", gamename, required=True),
             argument("--preset", "as for lightning-rl train", metavar="NAME"),
             argument(
                 "--exp_name",
@@ -128,36 +131,27 @@ COMMANDS: dict[str, Tool] = {
             argument(
                 "--seed",
                 "seed of the run (default 25)",
-                type=Whole(0, SEED),
+                Whole(0, SEED),
                 default=25,
-                metavar="N",
             ),
             argument(
                 "--logdir",
                 "folder of all results (default: exp_dir)",
-                type=checked_path,
+                checked_path,
                 default="exp_dir",
                 metavar="DIR",
             ),
-            argument(
-                "--set",
-                "override a key of our config; repeatable",
-                dest="settings",
-                action="append",
-                default=[],
-                metavar="KEY=VALUE",
-            ),
-            argument(
+            settings_of("our config"),
+            switch(
                 "--resume",
                 "leave a finished run as it is; start one that was stopped from the beginning",
-                action="store_true",
             ),
         ),
     ),
     "docs": Tool(
         "make the tables and numbers in Markdown files anew by the commands that made them",
         "experiments.docs:refresh",
-        (argument("files", "Markdown file", type=checked_path, nargs="+", metavar="FILE"),),
+        (argument("files", "Markdown file", checked_path, nargs="+"),),
     ),
     "speed": Tool(
         "what make peers and make speedrun have measured, as a Markdown table",
@@ -169,7 +163,9 @@ COMMANDS: dict[str, Tool] = {
                 "records: of the speedrun",
                 choices=("agents", "peers", "records"),
             ),
-            argument("csv", "results/peers.csv or results/speedrun.csv", type=checked_path),
+            argument(
+                "csv", "results/peers.csv or results/speedrun.csv", checked_path, metavar="csv"
+            ),
         ),
     ),
     "claims": Tool(
@@ -182,16 +178,15 @@ COMMANDS: dict[str, Tool] = {
                 nargs="+",
                 metavar="CLAIM",
             ),
-            argument(
+            switch(
                 "--brief",
                 "one short line of each, with a link to the ledger: for docs/benchmarks.md",
-                action="store_true",
             ),
             argument(
                 "--export",
                 "write their seeds into this folder instead, as rliable and openrlbenchmark take "
                 "them",
-                type=checked_path,
+                checked_path,
                 metavar="DIR",
             ),
         ),
@@ -202,7 +197,7 @@ _SOLVED = argument(
     "--threshold",
     "fitness above which a search counts as solved (default: the task's solved return; needed for "
     "RN)",
-    type=number,
+    number,
     metavar="FITNESS",
 )
 
@@ -217,13 +212,11 @@ FIGURES: dict[str, Tool] = {
         "values of the curves at chosen points of the x axis, beside published ones",
         table_out("marks"),
         *SOURCES,
-        argument(
-            "--at", "points of the x axis", type=number, nargs="+", required=True, metavar="X"
-        ),
+        argument("--at", "points of the x axis", number, nargs="+", required=True, metavar="X"),
         argument(
             "--window",
             "width of the x axis around each point that is averaged over",
-            type=positive,
+            positive,
             required=True,
             metavar="WIDTH",
         ),
@@ -239,7 +232,7 @@ FIGURES: dict[str, Tool] = {
         argument(
             "sources",
             "run directory, or folder that holds some",
-            type=checked_path,
+            checked_path,
             nargs="+",
             metavar="SOURCE",
         ),
@@ -251,17 +244,10 @@ FIGURES: dict[str, Tool] = {
         argument(
             "--last",
             "how many of the last values are averaged (default 20)",
-            type=count,
+            count,
             default=20,
-            metavar="N",
         ),
-        argument(
-            "--until",
-            "ignore values after so many environment steps",
-            type=number,
-            default=float("inf"),
-            metavar="STEPS",
-        ),
+        _UNTIL,
     ),
     "profile": _figure(
         "profile:draw",
@@ -287,12 +273,10 @@ FIGURES: dict[str, Tool] = {
         GREEDY_TAG,
         *AXIS_AND_GROUPS,
         BIN_WIDTH,
-        argument(
+        repeated(
             "--line",
             "draw a horizontal line at this return with this label, e.g. 1.6:random; repeatable",
-            action="append",
-            default=[],
-            metavar="VALUE:LABEL",
+            "VALUE:LABEL",
         ),
     ),
     "phase": _figure(
@@ -315,30 +299,22 @@ FIGURES: dict[str, Tool] = {
             action="append",
             metavar="NAME",
         ),
-        argument(
-            "--until",
-            "ignore values after so many environment steps",
-            type=number,
-            default=float("inf"),
-            metavar="STEPS",
-        ),
+        _UNTIL,
     ),
     "policy-gradient": _figure(
         "policy_gradient:draw",
         "policy loss, baseline, entropy loss and mean return over episodes, 2 x 2",
         *BASICS,
-        argument(
+        repeated(
             "--reference",
             "published curves, drawn dashed; repeatable",
+            "CSV",
             type=checked_path,
-            action="append",
-            default=[],
-            metavar="CSV",
         ),
         argument(
             "--every",
             "draw one point per so many episodes (default 1: all)",
-            type=count,
+            count,
             default=1,
             metavar="EPISODES",
         ),
@@ -355,7 +331,11 @@ FIGURES: dict[str, Tool] = {
             metavar="KEY",
         ),
         _SOLVED,
-        argument("--until", "how many generations to show (default: all)", type=count, metavar="N"),
+        argument(
+            "--until",
+            "how many generations to show (default: all)",
+            count,
+        ),
     ),
     "proxy-transfer": _figure(
         "transfer:draw",
@@ -377,19 +357,8 @@ FIGURES: dict[str, Tool] = {
         "datasets:draw",
         "the state-action pairs of synthetic datasets",
         PICTURE,
-        argument(
-            "sources",
-            "proxy file, name of a shipped proxy, run directory, or folder of such",
-            nargs="+",
-            metavar="PROXY",
-        ),
-        argument(
-            "--gamename",
-            "use only proxies of this task (default: the task of the first)",
-            type=gamename,
-            metavar="NAME",
-        ),
-        argument("--title", "title above the figure", default=""),
+        *proxies("+"),
+        TITLE,
     ),
     "reward-curves": _figure(
         "reward_networks:draw_curves",
@@ -403,16 +372,15 @@ FIGURES: dict[str, Tool] = {
         "reward_networks:draw_grid",
         "reward networks in a grid world: reward of each action as a triangle, visits of agents",
         *BASICS,
-        argument(
+        switch(
             "--each",
             "own colour scale for each board, lowest to highest reward, as in the paper's Figure "
             "10",
-            action="store_true",
         ),
         argument(
             "--above",
             "leave out rewards up to this one; -50 gives the paper's simplified variant",
-            type=number,
+            number,
             metavar="REWARD",
         ),
     ),
@@ -455,15 +423,14 @@ PROTOCOLS: dict[str, Tool] = {
             metavar="NAME",
         ),
         count_of("--count", "agents of each kind on each proxy (default 1)", 1),
-        settings_of("the agents: arguments of Stable-Baselines3"),
+        settings_of("the agents: arguments of Stable-Baselines3", "config key"),
         TESTS,
         argument(
             "--steps",
             "steps of training, of each number other agents (default 2000)",
-            type=count,
+            count,
             nargs="+",
             default=[2000],
-            metavar="N",
         ),
         count_of("--real", "also train N agents of each kind on the real task (default 0)", 0),
     ),
@@ -506,7 +473,7 @@ PROTOCOLS: dict[str, Tool] = {
         argument(
             "--bin",
             f"width of the histograms' bins, in the unit of each quantity (default {BIN})",
-            type=positive,
+            positive,
             default=BIN,
             metavar="WIDTH",
         ),
@@ -523,7 +490,7 @@ PROTOCOLS: dict[str, Tool] = {
             metavar="NAME",
         ),
         *agent_arguments("fixed"),
-        argument("--real", "also record the task's own reward", action="store_true"),
+        switch("--real", "also record the task's own reward"),
     ),
     "generations": _protocol(
         "generations",
@@ -538,23 +505,20 @@ PROTOCOLS: dict[str, Tool] = {
         argument(
             "--gamename",
             "task (default emptyroom22)",
-            type=gamename,
+            gamename,
             default="emptyroom22",
-            metavar="NAME",
         ),
         count_of("--runs", "number of searches, with seeds SEED .. SEED+N-1 (default 20)", 20),
         argument(
             "--preset", "name of a block under presets: in the method's config", metavar="NAME"
         ),
-        settings_of("the method's config"),
-        argument(
+        settings_of("the method's config", "config key"),
+        repeated(
             "--draw",
             "draw a key's value for each search from a space as in a tune: block, e.g. "
             "'step_size={log: [0.01, 10]}'; repeatable",
+            "KEY=SPACE",
             dest="drawn",
-            action="append",
-            default=[],
-            metavar="KEY=SPACE",
         ),
     ),
 }

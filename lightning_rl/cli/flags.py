@@ -121,7 +121,7 @@ def _option(name: str, modes: tuple[Mode, ...], help: str, **options: Any) -> Fl
     if default is not dataclasses.MISSING:
         options["default"] = default
     if name in KINDS:
-        options |= KINDS[name].options
+        options = {**KINDS[name].options, **options}
     return Flag(f"--{name}", modes, help, options, {})
 
 
@@ -137,7 +137,6 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
             "gamename",
             RUN,
             "environment (default {default}): {games}; or any Gymnasium id, or my_package:MyEnv-v0",
-            metavar="NAME",
         ),
         _option(
             "dataset",
@@ -148,14 +147,13 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
             metavar="SOURCE",
         ),
         _option("exp_name", RUN, "folder of the experiment (default: {default})", metavar="NAME"),
-        _option("seed", RUN, "seed of the run (default {default})", metavar="N"),
+        _option("seed", RUN, "seed of the run (default {default})"),
         _option(
             "num_seeds",
             (Mode.TRAIN,),
             "agents (QL, SARSA, ..., PPO) and model-based methods only: train the seeds SEED .. "
             "SEED+N-1 at once, one folder each; same results as alone up to rounding (default "
             "{default})",
-            metavar="N",
         ),
         _option(
             "preset",
@@ -175,7 +173,6 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
             "stop_evaluations",
             (Mode.TRAIN,),
             "... in N evaluations in a row (default {default})",
-            metavar="N",
         ),
         _flag(
             "--set",
@@ -209,7 +206,6 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
             "0: this process does it; same results, of populations up to rounding (default 2 where "
             "there are two cores, but 1 for a population and with --num_processes; in a search, "
             "for each trial, 0)",
-            metavar="N",
         ),
         _flag(
             "--num_processes",
@@ -257,7 +253,6 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
             "recording_epoch_interval",
             RUN,
             "film an episode every N epochs (default {default}: never)",
-            metavar="N",
         ),
     ),
     "hyper-parameter search": (

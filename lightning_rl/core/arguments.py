@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.kinds import Kind
 from lightning_rl.core.limits import is_text, nearest, shorten, shown, unknown
 
 
@@ -78,16 +79,31 @@ class Argument:
     options: Mapping[str, Any]
 
 
-def argument(names: str, help: str, **options: Any) -> Argument:
+def argument(names: str, help: str, kind: Kind | None = None, **options: Any) -> Argument:
     """An ``Argument`` with one line about it. names: one, or several with spaces between."""
-    return Argument(tuple(names.split()), {**options, "help": help})
+    of_kind = {} if kind is None else kind.options
+    return Argument(tuple(names.split()), {**of_kind, **options, "help": help})
+
+
+def switch(name: str, help: str) -> Argument:
+    """A flag without a value."""
+    return Argument((name,), {"action": "store_true", "help": help})
+
+
+def repeated(name: str, help: str, metavar: str, **options: Any) -> Argument:
+    """A flag that may be given several times; no value of it is an empty list."""
+    return argument(name, help, action="append", default=[], metavar=metavar, **options)
+
+
+def settings_of(of: str, key: str = "key") -> Argument:
+    """``--set`` for a config."""
+    help = f"override a {key} of {of}; repeatable"
+    return repeated("--set", help, "KEY=VALUE", dest="settings")
 
 
 def force(out: str = "OUT") -> Argument:
     """``--force``."""
-    return argument(
-        "--force", f"overwrite {out} even if another program wrote it", action="store_true"
-    )
+    return switch("--force", f"overwrite {out} even if another program wrote it")
 
 
 @dataclass(frozen=True)

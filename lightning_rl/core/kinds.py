@@ -10,7 +10,7 @@ from argparse import ArgumentTypeError
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from lightning_rl.core.checks import (
     checked_gamename,
@@ -32,7 +32,12 @@ MINARI_ID = re.compile(rf"({MINARI})?([-\w]+/)*[-\w]+-v\d+")
 
 
 class Kind:
-    """A kind of values; this one is any text."""
+    """A kind of values; this one is any text.
+
+    metavar: what ``--help`` calls a value of it; None: as the argument is called.
+    """
+
+    metavar: ClassVar[str | None] = None
 
     def __call__(self, text: str) -> Any:
         """The value that a text means; ArgumentTypeError for what means none."""
@@ -47,12 +52,14 @@ class Kind:
     @property
     def options(self) -> Mapping[str, Any]:
         """Those of argparse."""
-        return {"type": self}
+        return {"type": self, "metavar": self.metavar}
 
 
 @dataclass(frozen=True)
 class Whole(Kind):
     """A whole number from ``low`` to ``high``."""
+
+    metavar = "N"
 
     low: int
     high: int = WHOLE
@@ -142,6 +149,8 @@ class Positive(Number):
 class Inches(Number):
     """The width of a picture."""
 
+    metavar = "INCHES"
+
     def __call__(self, text: str) -> float:
         value = super().__call__(text)
         if not 1 <= value <= 40:
@@ -151,6 +160,8 @@ class Inches(Number):
 
 class AnyPath(Kind):
     """The path of a file or folder that the system can have."""
+
+    metavar = "FILE"
 
     def __call__(self, text: str) -> Path:
         try:
@@ -164,6 +175,8 @@ class AnyPath(Kind):
 
 class WebAddress(Kind):
     """The address of a page."""
+
+    metavar = "URL"
 
     def __call__(self, text: str) -> str:
         if not text.startswith("https://"):
@@ -218,6 +231,8 @@ class Name(Kind):
 
 class Gamename(Kind):
     """A gamename, whose module may be imported because it is typed."""
+
+    metavar = "NAME"
 
     def __call__(self, text: str) -> str:
         allow(text)

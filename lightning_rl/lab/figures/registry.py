@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 
-from lightning_rl.core.arguments import Argument, Tool, argument, force
+from lightning_rl.core.arguments import Argument, Tool, argument, force, repeated, switch
 from lightning_rl.core.kinds import checked_path, figure_path, inches, number, positive
 from lightning_rl.core.outputs import Out
 
@@ -78,7 +78,7 @@ def _out(written: str) -> Argument:
     return argument(
         "out",
         f"writes {written}; a name without a folder means figures/NAME",
-        type=figure_path,
+        figure_path,
         metavar="OUT",
     )
 
@@ -102,16 +102,15 @@ PAGE = (
     argument(
         "--width",
         "of the picture, e.g. 3.25 for a column of a paper (default: from the data)",
-        type=inches,
-        metavar="INCHES",
+        inches,
     ),
-    argument(
+    switch(
         "--no-caption",
         "print title and caption instead of drawing them, for the text that the picture stands in",
-        action="store_true",
     ),
 )
 """Where a picture goes."""
+TITLE = argument("--title", "title above the figure", default="")
 SOURCES = (
     argument(
         "sources",
@@ -119,7 +118,7 @@ SOURCES = (
         nargs="+",
         metavar="SOURCE",
     ),
-    argument("--title", "title above the figure", default=""),
+    TITLE,
 )
 BASICS = (PICTURE, *SOURCES)
 TAG = argument("--tag", "scalar (default rollout/return_mean)", default="rollout/return_mean")
@@ -142,7 +141,7 @@ BIN_WIDTH = argument(
     "width of the bins of the x axis that values are averaged over (default: a hundredth of it, at "
     "most a tenth of the "
     "shortest run)",
-    type=positive,
+    positive,
     metavar="X",
 )
 BINNED = (TAG, *AXIS_AND_GROUPS, BIN_WIDTH)
@@ -154,28 +153,27 @@ SCORE = argument(
     choices=SCORES,
     default="final",
 )
-MARKDOWN = argument(
-    "--markdown", "print a table for a README instead of writing OUT", action="store_true"
+MARKDOWN = switch(
+    "--markdown",
+    "print a table for a README instead of writing OUT",
 )
-REFERENCE = argument(
+REFERENCE = repeated(
     "--reference",
     "published curve to draw beside: a CSV with a column named like the x axis and a column value; "
     "repeatable",
-    action="append",
-    default=[],
-    metavar="CSV[:LABEL]",
+    "CSV[:LABEL]",
 )
 LOW = argument(
     "--low",
     "lower end of the vertical axis (default: from the data)",
-    type=number,
+    number,
     metavar="RETURN",
 )
 
 
 def threshold(meaning: str) -> Argument:
     """``--threshold``, a return."""
-    return argument("--threshold", meaning, type=number, metavar="RETURN")
+    return argument("--threshold", meaning, number, metavar="RETURN")
 
 
 FIGURES: dict[str, Tool] = {
@@ -212,12 +210,10 @@ FIGURES: dict[str, Tool] = {
         "commands:draw",
         "obtained return against the commanded return or advantage, from eval CKPT --command sweep",
         *BASICS,
-        argument(
+        repeated(
             "--reference",
             "published sweep, drawn in black; repeatable",
-            action="append",
-            default=[],
-            metavar="CSV",
+            "CSV",
         ),
     ),
     "tune": _figure(
@@ -227,7 +223,7 @@ FIGURES: dict[str, Tool] = {
         argument(
             "folder",
             "the tune/ folder of a search, running or done",
-            type=checked_path,
+            checked_path,
             metavar="TUNE_DIR",
         ),
     ),

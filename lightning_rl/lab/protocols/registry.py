@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import argparse
 
-from lightning_rl.core.arguments import Argument, Tool, argument, force
+from lightning_rl.core.arguments import Argument, Tool, argument, force, settings_of
 from lightning_rl.core.kinds import count, gamename, non_negative
 from lightning_rl.run.imports import import_lightning
 from lightning_rl.run.runtime import prepare_process
@@ -16,7 +16,7 @@ TRANSFER_AGENTS = ("DDQN", "DuelingDDQN", "TD3-discrete")
 
 def count_of(name: str, help: str, default: int | None = None) -> Argument:
     """A flag that takes a whole number from 1 on."""
-    return argument(name, help, type=count, default=default, metavar="N")
+    return argument(name, help, count, default=default)
 
 
 def csv_arguments(written: str) -> tuple[Argument, ...]:
@@ -30,11 +30,25 @@ def csv_arguments(written: str) -> tuple[Argument, ...]:
         argument(
             "--seed",
             "seed of all randomness (default 0)",
-            type=non_negative,
+            non_negative,
             default=0,
-            metavar="N",
         ),
         force("OUT.csv"),
+    )
+
+
+def proxies(nargs: str) -> tuple[Argument, ...]:
+    """Which proxies are meant, and their task."""
+    return (
+        argument(
+            "sources",
+            "proxy file, name of a shipped proxy, run directory, or folder of such",
+            nargs=nargs,
+            metavar="PROXY",
+        ),
+        argument(
+            "--gamename", "use only proxies of this task (default: the task of the first)", gamename
+        ),
     )
 
 
@@ -42,35 +56,12 @@ def csv_and_proxies(written: str) -> tuple[Argument, ...]:
     """The CSV that a protocol writes, its seed, and the proxies that it judges."""
     return (
         *csv_arguments(written),
-        argument(
-            "sources",
-            "proxy file, name of a shipped proxy, run directory, or folder of such",
-            nargs="*",
-            metavar="PROXY",
-        ),
-        argument(
-            "--gamename",
-            "use only proxies of this task (default: the task of the first)",
-            type=gamename,
-            metavar="NAME",
-        ),
+        *proxies("*"),
         count_of(
             "--best",
             "of each kind, use only the N with the highest scores in their own search (default: "
             "all)",
         ),
-    )
-
-
-def settings_of(of: str) -> Argument:
-    """``--set`` for a config."""
-    return argument(
-        "--set",
-        f"override a config key of {of}; repeatable",
-        dest="settings",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
     )
 
 
@@ -86,7 +77,7 @@ def agent_arguments(hyperparameters: str) -> tuple[Argument, ...]:
             choices=("varied", "fixed"),
             default=hyperparameters,
         ),
-        settings_of("the agents, where they have it"),
+        settings_of("the agents, where they have it", "config key"),
     )
 
 

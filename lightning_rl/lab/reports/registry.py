@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from lightning_rl.core.arguments import Tool, argument, force
+from lightning_rl.core.arguments import Argument, Tool, argument, force, repeated, switch
 from lightning_rl.core.kinds import Whole, checked_path, figure_path, gamename, web_address
 from lightning_rl.core.limits import EPISODES, SEED
 from lightning_rl.lab.figures.registry import BINNED, SCORE
@@ -33,7 +33,7 @@ PAGE_TAGS = ("rollout/return_mean", "eval/return_mean", "eval_greedy/return_mean
 _FOLDERS = argument(
     "folders",
     "run directory, or folder that holds some",
-    type=checked_path,
+    checked_path,
     nargs="+",
     metavar="DIR",
 )
@@ -41,10 +41,20 @@ _AGENT = argument("agent", "agent of the package, checkpoint or run directory")
 _SEED = argument(
     "--seed",
     "seed of the environment and the actions (default 0)",
-    type=Whole(0, SEED),
+    Whole(0, SEED),
     default=0,
-    metavar="N",
 )
+_COMMANDS = "NAME=VALUE,..."
+
+
+def _episodes(help: str, default: int = 100, least: int = 1) -> Argument:
+    return argument("--episodes", help, Whole(least, EPISODES), default=default)
+
+
+def _file(help: str) -> tuple[Argument, Argument]:
+    return argument("-o --out", help, checked_path), force("FILE")
+
+
 _SIDE = "folder with the runs of one method, or a results CSV[:LABEL]"
 _REPORTS = "lightning_rl.lab.reports"
 
@@ -68,9 +78,8 @@ REPORTS = {
             argument(
                 "-o --out",
                 "where to write it (default: figures/report.html)",
-                type=figure_path,
+                figure_path,
                 default="report.html",
-                metavar="FILE",
             ),
             force(),
             argument(
@@ -84,8 +93,9 @@ REPORTS = {
                 action="append",
                 metavar="KEY",
             ),
-            argument(
-                "--videos", "include whole films instead of single frames", action="store_true"
+            switch(
+                "--videos",
+                "include whole films instead of single frames",
             ),
             argument("--title", "title of the page", default="Runs"),
         ),
@@ -95,17 +105,17 @@ REPORTS = {
         f"{_REPORTS}.listing:show",
         (
             _FOLDERS,
-            argument(
+            repeated(
                 "--sort",
                 f"one of {', '.join(RUN_COLUMNS)}",
-                action="append",
-                default=[],
+                "COLUMN",
                 choices=RUN_COLUMNS,
-                metavar="COLUMN",
             ),
-            argument("--reverse", "sort in descending order", action="store_true"),
+            switch("--reverse", "sort in descending order"),
             argument(
-                "--csv", "also write the table to this file", type=checked_path, metavar="FILE"
+                "--csv",
+                "also write the table to this file",
+                checked_path,
             ),
             force("--csv FILE"),
         ),
@@ -131,17 +141,11 @@ REPORTS = {
                 required=True,
                 metavar="DATASET",
             ),
-            argument(
-                "--episodes",
-                "how many (default 100)",
-                type=Whole(1, EPISODES),
-                default=100,
-                metavar="N",
-            ),
+            _episodes("how many (default 100)"),
             argument(
                 "--command",
                 "what is asked of it, e.g. return=150 (default: the agent's own)",
-                metavar="NAME=VALUE,...",
+                metavar=_COMMANDS,
             ),
             argument(
                 "--actions",
@@ -162,24 +166,12 @@ REPORTS = {
                 dest="wanted",
                 metavar="RETURN",
             ),
-            argument(
-                "--command", "any other command, e.g. advantage=1.5", metavar="NAME=VALUE,..."
-            ),
-            argument(
-                "--episodes",
-                "how many are played, of which three are shown (default 100)",
-                type=Whole(1, EPISODES),
-                default=100,
-                metavar="N",
-            ),
-            argument(
-                "-o --out",
+            argument("--command", "any other command, e.g. advantage=1.5", metavar=_COMMANDS),
+            _episodes("how many are played, of which three are shown (default 100)"),
+            *_file(
                 "film them in a .gif or .png of this name (default: a window, or where there is no "
-                "screen play.gif beside the checkpoint)",
-                type=checked_path,
-                metavar="FILE",
+                "screen play.gif beside the checkpoint)"
             ),
-            force("FILE"),
             _SEED,
         ),
     ),
@@ -192,23 +184,11 @@ REPORTS = {
                 "commands",
                 "commands, e.g. return=-100 return=250 (default: the agent's own)",
                 nargs="*",
-                metavar="NAME=VALUE,...",
+                metavar=_COMMANDS,
             ),
-            argument(
-                "-o --out",
-                "where to write it, a .gif or .png (default: film.gif beside the checkpoint)",
-                type=checked_path,
-                metavar="FILE",
-            ),
-            force("FILE"),
-            argument(
-                "--seed",
-                "seed of the environment and the actions (default 0)",
-                type=Whole(0, 2**31 - 1),
-                default=0,
-                metavar="N",
-            ),
-            argument("--window", "show it on the screen instead", action="store_true"),
+            *_file("where to write it, a .gif or .png (default: film.gif beside the checkpoint)"),
+            _SEED,
+            switch("--window", "show it on the screen instead"),
         ),
     ),
     "export": _OfAgent(
@@ -216,14 +196,12 @@ REPORTS = {
         "lightning_rl.lab.exports:show",
         (
             _AGENT,
-            argument("out", "folder to write", type=checked_path, metavar="OUT"),
-            argument(
-                "--episodes",
+            argument("out", "folder to write", checked_path, metavar="OUT"),
+            _episodes(
                 "episodes that its score is of, with sampled and with greedy actions; 0: no score "
                 f"(default {EXPORT_EPISODES})",
-                type=Whole(0, EPISODES),
-                default=EXPORT_EPISODES,
-                metavar="N",
+                EXPORT_EPISODES,
+                0,
             ),
             argument(
                 "--license",
@@ -245,25 +223,17 @@ REPORTS = {
                 nargs="*",
                 default=list(DEMO_AGENTS),
             ),
-            argument(
-                "-o --out",
-                "save the page there instead of serving it",
-                type=checked_path,
-                metavar="FILE",
-            ),
-            force("FILE"),
+            *_file("save the page there instead of serving it"),
             argument(
                 "--code",
                 "address that the page links to as its code",
-                type=web_address,
-                metavar="URL",
+                web_address,
             ),
             argument(
                 "--port",
                 "port of this machine (default 8000)",
-                type=Whole(0, 65535),
+                Whole(0, 65535),
                 default=8000,
-                metavar="N",
             ),
         ),
     ),
@@ -273,10 +243,12 @@ REPORTS = {
         (
             argument("implementation", "method, e.g. UDRL", metavar="NAME"),
             argument(
-                "--gamename", "show the values for this environment", type=gamename, metavar="NAME"
+                "--gamename",
+                "show the values for this environment",
+                gamename,
             ),
             argument("--preset", "show the values with this preset", metavar="NAME"),
-            argument("--markdown", "print a Markdown table", action="store_true"),
+            switch("--markdown", "print a Markdown table"),
         ),
     ),
 }
