@@ -226,6 +226,20 @@ def dqn(cfg: Any, spec: EnvSpec, seed: int, kind: Any = EpsilonGreedyDQN) -> Bas
     return model
 
 
+def greedy_episode(agent: BaseAlgorithm, env: Env, seed: int) -> tuple[float, int]:
+    """(return, environment steps) of an episode."""
+    obs, _ = env.reset(seed=seed % 2**31)
+    total, steps, over = 0.0, 0, False
+    while not over:
+        action, _ = agent.predict(obs, deterministic=True)
+        chosen = action if action.ndim else int(action)
+        obs, reward, terminated, truncated, info = env.step(chosen)
+        total += float(reward)
+        steps += info.get(STEPS, 1)
+        over = terminated or truncated
+    return total, steps
+
+
 MODELS: dict[str, Callable[..., BaseAlgorithm]] = {"TD3": td3, "PPO": ppo, "DDQN": dqn}
 """(config, task, seed) -> agent, by the name of our implementation. ``kind``: a class with the
 arguments of Stable-Baselines3's; sbx has such.
@@ -251,7 +265,7 @@ class Epochs(BaseCallback):
         self.max_steps = cfg.steps_per_epoch * cfg.max_epochs
         self.max_episodes = cfg.train_episodes
         self.max_env_steps = cfg.max_env_steps or float("inf")
-        self.spec, self.seed, self.log = spec, seed, log
+        self.seed, self.log = seed, log
         self.env = environment(cfg, spec)
         self.env_steps = self.episodes = 0
         self._ended: list[tuple[float, int]] = []  # episodes of this epoch: returns, lengths
@@ -304,24 +318,12 @@ class Epochs(BaseCallback):
     def _evaluate(self) -> None:
         if self._due is None:
             return
-        seeds = [
-            derive_seed(self.seed, "evaluation", self._due, k) for k in range(self.eval_episodes)
-        ]
-        self._log(GREEDY, [self._play(seed) for seed in seeds])
+        played = []
+        for k in range(self.eval_episodes):
+            seed = derive_seed(self.seed, "evaluation", self._due, k)
+            played.append(greedy_episode(self.model, self.env, seed))
+        self._log(GREEDY, played)
         self._due = None
-
-    def _play(self, env_seed: int) -> tuple[float, int]:
-        """(return, environment steps) of an episode."""
-        obs, _ = self.env.reset(seed=env_seed % 2**31)
-        total, steps, over = 0.0, 0, False
-        while not over:
-            action, _ = self.model.predict(obs, deterministic=True)
-            played = action if self.spec.continuous else int(action)
-            obs, reward, terminated, truncated, info = self.env.step(played)
-            total += float(reward)
-            steps += info.get(STEPS, 1)
-            over = terminated or truncated
-        return total, steps
 
 
 def run(given: argparse.Namespace) -> None:

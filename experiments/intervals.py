@@ -51,10 +51,10 @@ def discoveries(chances: npt.ArrayLike, rate: float = 1 - CONFIDENCE) -> npt.NDA
     the last that is at most rate k / K. It holds for tests that are independent or positively
     dependent. nan counts as 1.
     """
+    from scipy import stats
+
     p = np.nan_to_num(np.asarray(chances, dtype=np.float64), nan=1.0)
-    ordered = np.sort(p)
-    below = ordered <= rate * np.arange(1, len(p) + 1) / len(p)
-    return np.asarray(p <= ordered[below].max() if below.any() else np.zeros(len(p), dtype=bool))
+    return np.asarray(stats.false_discovery_control(p) <= rate)
 
 
 def share_interval(successes: npt.ArrayLike) -> Interval:

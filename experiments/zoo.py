@@ -7,8 +7,6 @@ agent's card. The numbers stay in results/zoo/scores.csv.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +22,8 @@ from lightning_rl.core.types import Array
 from lightning_rl.envs.films import Story, shown_env
 from lightning_rl.envs.gym import can_film
 from lightning_rl.lab.evaluate import evaluate, requests_of
+from lightning_rl.lab.films import animation
+from lightning_rl.lab.tables import csv_of, read_rows
 from lightning_rl.methods.base import Method
 from lightning_rl.run.acting import load
 from lightning_rl.run.asking import full_command
@@ -69,20 +69,13 @@ def main() -> None:
         rows[name] = add(name)
         say(f"{name}: {rows[name]['mean']}")
     rows = {name: rows[name] for name in agents if name in rows}
-    table = io.StringIO()
-    writer = csv.DictWriter(table, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows.values())
-    write_text(SCORES, table.getvalue())
+    write_text(SCORES, csv_of(COLUMNS, rows.values()))
     write_text(PAGE, page(rows))
 
 
 def read_scores() -> dict[str, dict[str, str]]:
     """The rows of ``SCORES`` by name."""
-    if not SCORES.exists():
-        return {}
-    with SCORES.open(newline="") as file:
-        return {row["agent"]: row for row in csv.DictReader(file)}
+    return {row["agent"]: row for row in read_rows(SCORES)}
 
 
 def add(name: str) -> dict[str, str]:
@@ -117,13 +110,8 @@ def _gif(frames: Sequence[Array], seconds: float, count: int, width: int) -> byt
     places = np.linspace(0, len(frames) - 1, min(count, len(frames))).round().astype(int)
     pictures = [_small(frames[place], width) for place in places]
     palette = pictures[len(pictures) // 2].quantize(COLOURS, dither=Image.Dither.NONE)
-    shown = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]
-    each = min(max(round(1000 * seconds / len(shown)), 40), 300)
-    durations = [each] * (len(shown) - 1) + [1500]
-    file = io.BytesIO()
-    form: dict[str, Any] = {"save_all": True, "loop": 0, "optimize": True}
-    shown[0].save(file, "GIF", append_images=shown[1:], duration=durations, **form)
-    return file.getvalue()
+    each = min(max(round(1000 * seconds / len(pictures)), 40), 300)
+    return animation(pictures, palette, [each] * (len(pictures) - 1) + [1500])
 
 
 def _small(frame: Array, width: int) -> Image.Image:

@@ -9,7 +9,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
@@ -65,18 +64,7 @@ def draw_areas(
     """
     blank = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # or lines run through the names
     for index, row in enumerate(rows):
-        colour = colours[row.group]
-        axes.errorbar(
-            row.mean,
-            index,
-            xerr=np.nan_to_num([[row.mean - row.low], [row.high - row.mean]]),
-            color=colour,
-            fmt=style.MARKERS[colour],
-            markersize=8,
-            linewidth=2,
-            capsize=4,
-            zorder=4,
-        )
+        style.interval_dot(axes, row, index, colours[row.group])
         axes.annotate(
             f"{row.group}, {counted([row.seeds])}",
             (0.02, index - 0.2),

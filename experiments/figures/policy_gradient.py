@@ -168,8 +168,7 @@ def draw(given: argparse.Namespace) -> None:
         for line, what in (("-", "solid: here"), ("--", "dashed: published")):
             panels[-1].plot([], [], color="black", linestyle=line, label=what)
     if given.threshold is not None:
-        solved = f"solved: {given.threshold:g}"
-        panels[-1].axhline(given.threshold, color="grey", linewidth=1, linestyle="-.", label=solved)
+        style.solved_line(panels[-1], given.threshold)
     style.shared_legend(figure, panels)
     seeds = counted(table.groupby("method")["run"].nunique())
     thin = "thin: single seeds (not of the policy loss)"

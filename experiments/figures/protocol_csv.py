@@ -143,9 +143,8 @@ def split_common(protocols: Iterable[str]) -> tuple[str, dict[str, str]]:
 
 def counts_text(table: pd.DataFrame) -> str:
     """``10 agents on each of 5 proxies``, or the range where they differ."""
-    each = table.groupby(
-        ["proxy", "agent"]
-    ).size()  # their numbers begin again in each file of several
+    # their numbers begin again in each file of several
+    each = table.groupby(["proxy", "agent"]).size()
     agents, proxies = counted(each, "agent"), table["proxy"].nunique()
     return agents if proxies == 1 else f"{agents} on each of {proxies} proxies"
 

@@ -185,14 +185,12 @@ def draw_curves(given: argparse.Namespace) -> None:
         say(*markdown(summary_rows(table, limit)).split("\n"))
         return
     rewards = ordered(table["trained_on"], FIRST)
-    agents_first = list(table["agent"].unique())  # the protocols of an agent side by side
-    kinds = sorted(
-        table.groupby(["agent", "protocol"], sort=False),
-        key=lambda kind: agents_first.index(kind[0][0]),
-    )
+    kinds = []  # the protocols of an agent side by side
+    for _, rows in table.groupby("agent", sort=False):
+        kinds += list(rows.groupby(["agent", "protocol"], sort=False))
     same, own = split_common(table["protocol"].unique())
     figure, panels = style.panels(len(kinds), (7.0, 4.6), legend=2, sharey="row")
-    rows = []
+    parts = []
     for axes, ((agent, protocol), part) in zip(panels, kinds, strict=True):
         for index, reward in enumerate(rewards):
             agents = part[part["trained_on"] == reward]
@@ -200,12 +198,11 @@ def draw_curves(given: argparse.Namespace) -> None:
                 lines = draw_curve(
                     axes, agents, style.colour(index), in_words(reward), len(rewards) <= TOGETHER
                 )
-                rows.append(lines.assign(agent=agent, protocol=protocol, reward=reward))
+                parts.append(lines.assign(agent=agent, protocol=protocol, reward=reward))
                 if len(rewards) > TOGETHER:
                     draw_ends(axes, agents, index)
         if limit is not None:
-            solved = f"solved: {limit:g}"
-            axes.axhline(limit, color="grey", linewidth=1, linestyle="-.", label=solved)
+            style.solved_line(axes, limit)
         axes.set(xlabel="training steps", ylabel="return of a greedy real episode")
         title = f"{agent} ({own[protocol]})" if own[protocol] else agent
         axes.set_title(style.even_lines(title, TITLE_WIDTH), fontsize=10)
@@ -218,7 +215,7 @@ def draw_curves(given: argparse.Namespace) -> None:
     if same:
         text += f"; protocol: {same}"
     style.describe(figure, given.title or f"Agents with learned rewards on {game}", f"{text}.")
-    style.save(figure, given.out, pd.concat(rows, ignore_index=True).assign(gamename=game))
+    style.save(figure, given.out, pd.concat(parts, ignore_index=True).assign(gamename=game))
 
 
 def read_cells(sources: Sequence[str]) -> pd.DataFrame:
@@ -327,6 +324,16 @@ def shown_rewards(cells: pd.DataFrame, above: float | None, each: bool) -> pd.Da
     return paid.assign(value=(paid["value"] - low) / (high - low).clip(lower=1e-12))
 
 
+def add_shapes(
+    axes: Axes, shapes: Any, values: pd.Series, colours: str, scale: Normalize
+) -> PolyCollection:
+    """Shapes on a board, each in the colour of its value."""
+    added = PolyCollection(shapes, cmap=colours, norm=scale, edgecolors="#DDDDDD", linewidths=0.4)
+    added.set_array(values.to_numpy(float))
+    axes.add_collection(added)
+    return added
+
+
 def draw_rewards(
     axes: Axes, cells: pd.DataFrame, paid: pd.DataFrame, scale: Normalize, title: str
 ) -> PolyCollection:
@@ -336,12 +343,7 @@ def draw_rewards(
     for row, column, action in zip(paid["row"], paid["column"], paid["action"], strict=True):
         side = [(column + dx, row + dy) for dx, dy in _CORNERS[action]]
         shapes.append([*side, (column + 0.5, row + 0.5)])
-    triangles = PolyCollection(
-        shapes, cmap="viridis", norm=scale, edgecolors="white", linewidths=0.4
-    )
-    triangles.set_array(paid["value"].to_numpy(float))
-    axes.add_collection(triangles)
-    return triangles
+    return add_shapes(axes, shapes, paid["value"], "viridis", scale)
 
 
 def draw_visits(axes: Axes, cells: pd.DataFrame, most: float, title: str) -> PolyCollection:
@@ -351,12 +353,7 @@ def draw_visits(axes: Axes, cells: pd.DataFrame, most: float, title: str) -> Pol
     for row, column in zip(cells["row"], cells["column"], strict=True):
         below, right = row + 1, column + 1
         squares.append([(column, row), (right, row), (right, below), (column, below)])
-    shades = PolyCollection(
-        squares, cmap="Blues", norm=Normalize(0, most), edgecolors="#DDDDDD", linewidths=0.4
-    )
-    shades.set_array(cells["value"].to_numpy(float))
-    axes.add_collection(shades)
-    return shades
+    return add_shapes(axes, squares, cells["value"], "Blues", Normalize(0, most))
 
 
 def draw_grid(given: argparse.Namespace) -> None:

@@ -175,7 +175,7 @@ def draw_success(given: argparse.Namespace) -> None:
                 draw_share(right, solved, colour, label),
             ):
                 rows.append(part.assign(gamename=game, group=group))
-        left.axhline(limit, color="black", linestyle="--", linewidth=1, label=f"solved: {limit:g}")
+        style.solved_line(left, limit)
         left.set(xlabel="generation", ylabel="fitness: mean return of the agents", title=game)
         right.set(
             xlabel="generation",
@@ -202,10 +202,9 @@ def run_table(table: pd.DataFrame, asked: float | None) -> pd.DataFrame:
     """A row per run: gamename, seed, ``STUDY``, generations until solved or in all, and solved."""
     rows = []
     for _, run in table.groupby("run", sort=False):
-        first = run.iloc[0]
+        about = run.iloc[0][["gamename", "seed", *STUDY]].to_dict()
         fitness = by_generation(run)
-        when = solved_at(fitness, limit_of(first["gamename"], run, asked))
-        about = first[["gamename", "seed", *STUDY]].to_dict()
+        when = solved_at(fitness, limit_of(about["gamename"], run, asked))
         rows.append({**about, "generations": when or len(fitness), "solved": when is not None})
     return pd.DataFrame(rows)
 
@@ -280,13 +279,13 @@ def draw_solved_share(
     height = 0.8 / len(ways)
     for index, mirrored in enumerate(ways):
         chosen = runs[runs["mirrored"] == mirrored]
-        counts, bars = [], []
-        for name in transforms:
-            solved = chosen[chosen["score_transform"] == name]["solved"].to_numpy(float)
-            counts.append(len(solved))
-            bars.append(share_interval(solved) if len(solved) else (0, 0, 0))
-        share, low, high = np.array(bars).T
         place = np.arange(len(transforms)) + (index - (len(ways) - 1) / 2) * height
+        bars = []
+        for name, y in zip(transforms, place, strict=True):
+            solved = chosen[chosen["score_transform"] == name]["solved"].to_numpy(float)
+            bars.append(share_interval(solved) if len(solved) else (0, 0, 0))
+            axes.annotate(f"n={len(solved)}", (1.02, y), fontsize=9, va="center")
+        share, low, high = np.array(bars).T
         label = "mirrored" if mirrored else "not mirrored"
         axes.barh(
             place,
@@ -298,15 +297,13 @@ def draw_solved_share(
             alpha=0.85,
             label=label,
         )
-        for y, number in zip(place, counts, strict=True):
-            axes.annotate(f"n={number}", (1.02, y), fontsize=9, va="center")
     axes.set(
         xlabel="share of runs solved, 95 % interval",
         yticks=range(len(transforms)),
         yticklabels=transforms,
         xlim=(0, 1.15),
+        ylim=(-0.5, len(transforms) - 0.5),
     )
-    axes.set_ylim(-0.5, len(transforms) - 0.5)
 
 
 def draw_step_sizes(given: argparse.Namespace) -> None:

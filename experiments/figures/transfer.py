@@ -132,19 +132,8 @@ def draw_means(axes: Axes, table: pd.DataFrame, groups: Sequence[str]) -> None:
     agents = list(table["agent"].unique())
     for row in table.itertuples():
         index = groups.index(row.group)
-        colour = style.colour(index)
         place = agents.index(row.agent) + 0.7 * ((index + 0.5) / len(groups) - 0.5)
-        error = np.nan_to_num([[row.mean - row.low], [row.high - row.mean]])
-        axes.errorbar(
-            row.mean,
-            place,
-            xerr=error,
-            color=colour,
-            fmt=style.MARKERS[colour],
-            markersize=7,
-            linewidth=2,
-            capsize=3,
-        )
+        style.interval_dot(axes, row, place, style.colour(index))
     axes.set(
         yticks=range(len(agents)),
         yticklabels=agents,

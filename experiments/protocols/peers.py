@@ -8,9 +8,12 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-import gymnasium
 import numpy as np
+import stable_baselines3
+from stable_baselines3.common.base_class import BaseAlgorithm
 
+from experiments.baselines import greedy_episode
+from lightning_rl.core.catalogue import BASELINE
 from lightning_rl.core.config import parse_settings
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import unknown
@@ -21,16 +24,7 @@ from lightning_rl.lab.protocols.agents import AgentKind, Job, asked_models, jobs
 from lightning_rl.lab.protocols.models import Model, real_task
 from lightning_rl.lab.protocols.transfer import COLUMNS, OBTAINED
 
-try:
-    import stable_baselines3
-    from stable_baselines3.common.base_class import BaseAlgorithm
-except ImportError as error:
-    raise UserError(
-        f"Stable-Baselines3 is not installed ({error}); pip install 'lightning_rl[baselines]'"
-    ) from error
-
 PEERS = ("DQN", "PPO", "A2C", "TD3", "SAC")
-_PREFIX = "SB3-"
 
 
 def kinds_of(names: list[str], given: argparse.Namespace) -> list[AgentKind]:
@@ -39,7 +33,7 @@ def kinds_of(names: list[str], given: argparse.Namespace) -> list[AgentKind]:
         if name not in PEERS:
             raise UserError(unknown("agent of Stable-Baselines3", name, PEERS))
     settings = parse_settings(given.settings)
-    return [AgentKind(f"{_PREFIX}{name}", None, False, settings) for name in names]
+    return [AgentKind(f"{BASELINE}{name}", None, False, settings) for name in names]
 
 
 def fitting(model: Model) -> list[str]:
@@ -49,7 +43,7 @@ def fitting(model: Model) -> list[str]:
 
 def train(kind: AgentKind, model: Model, steps: int, seed: int) -> BaseAlgorithm:
     """A fresh agent after ``steps`` steps on the proxy; PPO plays whole roll-outs of 2,048."""
-    peer = getattr(stable_baselines3, kind.name.removeprefix(_PREFIX))
+    peer = getattr(stable_baselines3, kind.name.removeprefix(BASELINE))
     env = proxy_env(model.proxy, model.params)
     try:
         agent: BaseAlgorithm = peer("MlpPolicy", env, seed=seed, device="cpu", **kind.settings)
@@ -58,25 +52,13 @@ def train(kind: AgentKind, model: Model, steps: int, seed: int) -> BaseAlgorithm
     return agent.learn(steps)
 
 
-def play(agent: BaseAlgorithm, env: gymnasium.Env[Any, Any], seed: int) -> tuple[float, int]:
-    """(return, steps) of a greedy episode on the real task."""
-    obs, _ = env.reset(seed=seed)
-    total, steps, over = 0.0, 0, False
-    while not over:
-        action, _ = agent.predict(obs, deterministic=True)
-        obs, reward, terminated, truncated, _ = env.step(action)
-        total, steps = total + float(reward), steps + 1
-        over = terminated or truncated
-    return total, steps
-
-
 def judge(kind: AgentKind, job: Job, given: argparse.Namespace, steps: int) -> dict[str, Any]:
     """The columns of an agent, see ``transfer.COLUMNS``."""
     seed = derive_seed(given.seed, f"peers {kind.name} {job.model.name}", job.number)
     agent = train(kind, job.model, steps, seed % 2**31)
     env = make_env(job.model.proxy.spec)
-    seeds = [derive_seed(seed, "peers' tests", k) % 2**31 for k in range(given.tests)]
-    returns, lengths = zip(*[play(agent, env, each) for each in seeds], strict=True)
+    seeds = [derive_seed(seed, "peers' tests", k) for k in range(given.tests)]
+    returns, lengths = zip(*(greedy_episode(agent, env, each) for each in seeds), strict=True)
     return {
         "return_mean": float(np.mean(returns)),
         "train_steps": agent.num_timesteps,

@@ -21,9 +21,8 @@ from experiments.reproduce.claims import TRAININGS, Claim
 from experiments.reproduce.store import read_runs
 from lightning_rl.core.catalogue import entry
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.files import make_folder, read_text, write_text
-from lightning_rl.core.limits import TABLE_BYTES
-from lightning_rl.lab.tables import csv_lines, csv_rows
+from lightning_rl.core.files import make_folder, write_text
+from lightning_rl.lab.tables import csv_lines, read_rows
 
 CODE = Path("results/code.csv")
 COLUMNS = ("claim", "commit", "changed", "files", "compiled")
@@ -111,10 +110,7 @@ def _differing(root: Path, commit: str) -> frozenset[str] | None:
 
 def read_changes(root: Path) -> dict[tuple[str, str], Mapping[str, str]]:
     """The rows by claim and commit; none where the file is not there."""
-    if not (root / CODE).exists():
-        return {}
-    rows = csv_rows(read_text(root / CODE, "CSV", TABLE_BYTES))
-    return {(row["claim"], row["commit"]): row for row in rows}
+    return {(row["claim"], row["commit"]): row for row in read_rows(root / CODE)}
 
 
 def change_text(row: Mapping[str, str] | None) -> str:

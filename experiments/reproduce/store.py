@@ -16,7 +16,7 @@ from experiments.reproduce.runs import Outcome, shown_command
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import make_folder, read_text, write_text
 from lightning_rl.core.limits import TABLE_BYTES, shown
-from lightning_rl.lab.tables import IDENTITY, csv_lines, csv_rows, runs_beside
+from lightning_rl.lab.tables import IDENTITY, csv_of, csv_rows, runs_beside
 
 RUN_COLUMNS = (
     "seed",
@@ -126,13 +126,12 @@ def _replace(
     path: Path, columns: Sequence[str], seed: int, new: Sequence[Mapping[str, Any]]
 ) -> None:
     """Writes the file with ``new`` in place of the rows of the seed."""
-    before = [row for row in _read(path, columns) if row["seed"] != str(seed)]
-    rows = list(before)
+    rows = [row for row in _read(path, columns) if row["seed"] != str(seed)]
     for row in new:
         cells = {"seed": seed, **row}
         rows.append({name: shortest(cells[name]) for name in columns})
     rows.sort(key=lambda row: int(row["seed"]))
-    write_text(path, csv_lines([columns, *([row[name] for name in columns] for row in rows)]))
+    write_text(path, csv_of(columns, rows))
 
 
 def kept(value: float) -> float:

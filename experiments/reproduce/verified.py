@@ -10,9 +10,8 @@ from filelock import FileLock
 
 from experiments.reproduce.claims import Claim
 from experiments.reproduce.store import Row
-from lightning_rl.core.files import make_folder, read_text, write_text
-from lightning_rl.core.limits import TABLE_BYTES
-from lightning_rl.lab.tables import csv_lines, csv_rows
+from lightning_rl.core.files import make_folder, write_text
+from lightning_rl.lab.tables import csv_of, read_rows
 
 VERIFIED = Path("results/verified.csv")
 COLUMNS = ("claim", "seed", "date", "commit", "machine", "versions", "values", "equal", "result")
@@ -21,10 +20,7 @@ NEVER = "never"
 
 def read_verified(root: Path) -> dict[str, Row]:
     """The last verification of each claim that had one."""
-    path = root / VERIFIED
-    if not path.exists():
-        return {}
-    return {row["claim"]: row for row in csv_rows(read_text(path, "CSV", TABLE_BYTES))}
+    return {row["claim"]: row for row in read_rows(root / VERIFIED)}
 
 
 def note(root: Path, row: Mapping[str, object]) -> None:
@@ -35,8 +31,7 @@ def note(root: Path, row: Mapping[str, object]) -> None:
         rows: dict[str, Mapping[str, object]] = {**read_verified(root)}
         today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
         rows[str(row["claim"])] = {**row, "date": today}
-        lines = [[rows[name][column] for column in COLUMNS] for name in sorted(rows)]
-        write_text(path, csv_lines([COLUMNS, *lines]))
+        write_text(path, csv_of(COLUMNS, (rows[name] for name in sorted(rows))))
 
 
 def table(claims: Mapping[str, Claim], root: Path) -> list[Sequence[str]]:

@@ -10,8 +10,9 @@ import io
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -36,6 +37,7 @@ FPS = 12.5  # of a film in a file; drawing a frame takes longer than playing its
 _GIF_WIDTH, _GIF_FRAMES = 900, 260
 _STRIP_WIDTH, _STRIP_FRAMES = 1800, 6
 _COLOURS, _GAP = 64, 8
+_FLAT = Image.Dither.NONE
 _STILL_S = 3.0  # how long the last frame stays
 _MARK = b"lightning_rl film"
 _INSTEAD = "leave it out, for a film in a file"
@@ -50,33 +52,49 @@ def show(arguments: argparse.Namespace) -> None:
             f"film: '{method.gamename}' gives no pictures; choose an agent of another environment"
         )
     given = [parse_command(text, asked_names(method)) for text in arguments.commands or [None]]
-    if arguments.window:
-        method.prepare_evaluation()
-        with contextlib.suppress(WindowClosedError), Window() as window:
-            for each in given:
-                with _stage(method, each, arguments.seed, window.show) as (request, env):
-                    window.fps = env.fps
-                    _report(each, play_filmed(method, request, env))
-                window.rest()
-        return
+    scenes = []
+    for each in given:
+        command, guidance = full_command(method, each)
+        mode, seed = method.action_mode, arguments.seed
+        scenes.append((Request("a film", seed, mode, command, guidance=guidance), each))
     out = Out(arguments.out or results_folder(path) / "film.gif", force=arguments.force)
-    form = begin_film(out)
-    for each in given:
-        full_command(method, each)
+    form = None if arguments.window else begin_film(out)
     method.prepare_evaluation()
-    reels = []
-    fps = 30.0
-    for each in given:
-        frames: list[Array] = []
-        with _stage(method, each, arguments.seed, frames.append, FPS) as (request, env):
-            _report(each, play_filmed(method, request, env))
-            fps = env.fps
-        reels.append(frames)
-    write_film(out, form(reels, fps))
+    if form is None:
+        show_scenes(method, scenes, _report)
+    else:
+        write_film(out, film_scenes(method, scenes, form, _report))
 
 
 Form = Callable[[Sequence[Sequence[Array]], float], bytes]
 """(frames of each film, frames a second) -> the content of a file."""
+Scene = tuple[Request, Mapping[str, float]]
+"""An episode, and what is asked for, by name."""
+Told = Callable[[Mapping[str, float], Episode], None]
+"""Is told of each episode of a scene."""
+
+
+def show_scenes(method: Method, scenes: Iterable[Scene], told: Told) -> None:
+    """Plays scenes in a window, one after another, or as far as the user looks on."""
+    with contextlib.suppress(WindowClosedError), Window() as window:
+        for request, given in scenes:
+            with _stage(method, request, given, window.show) as env:
+                window.fps = env.fps
+                told(given, play_filmed(method, request, env))
+            window.rest()
+
+
+def film_scenes(method: Method, scenes: Iterable[Scene], form: Form, told: Told) -> bytes:
+    """A film of scenes, as a file has it."""
+    reels = []
+    fps = 30.0
+    for request, given in scenes:
+        frames: list[Array] = []
+        with _stage(method, request, given, frames.append, FPS) as env:
+            told(given, play_filmed(method, request, env))
+            fps = env.fps
+        reels.append(frames)
+    return form(reels, fps)
 
 
 def begin_film(out: Out) -> Form:
@@ -97,20 +115,16 @@ def write_film(out: Out, content: bytes) -> None:
     put(f"film: {out.path} ({len(content):,} bytes)")
 
 
-@contextlib.contextmanager
 def _stage(
     method: Method,
+    request: Request,
     given: Mapping[str, float],
-    seed: int,
     sink: Callable[[Array], None],
     at_most: float | None = None,
-) -> Iterator[tuple[Request, Filmed]]:
-    """A request for an episode, and the environment that gives ``sink`` its frames."""
-    command, guidance = full_command(method, given)
-    request = Request("a film", seed, method.action_mode, command, guidance=guidance)
+) -> contextlib.AbstractContextManager[Filmed]:
+    """The environment of a scene, which gives ``sink`` its frames."""
     story = story_of(method, request, asked_text(given))
-    with shown_env(method.spec, story, sink, at_most) as env:
-        yield request, env
+    return shown_env(method.spec, story, sink, at_most)
 
 
 def _report(given: Mapping[str, float], episode: Episode) -> None:
@@ -141,20 +155,19 @@ def gif(reels: Sequence[Sequence[Array]], fps: float) -> bytes:
     reels = [[*reel[:-1:every], reel[-1]] for reel in reels]
     pictures = [_shrunk(frame, _GIF_WIDTH) for frame in side_by_side(reels)]
     some = [np.asarray(picture) for picture in pictures[:: 1 + len(pictures) // 8]]
-    palette = Image.fromarray(np.concatenate(some)).quantize(_COLOURS, dither=Image.Dither.NONE)
-    frames = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]
-    duration = [round(1000 * every / fps)] * (len(frames) - 1) + [round(1000 * _STILL_S)]
+    palette = Image.fromarray(np.concatenate(some)).quantize(_COLOURS, dither=_FLAT)
+    durations = [round(1000 * every / fps)] * (len(pictures) - 1) + [round(1000 * _STILL_S)]
+    return animation(pictures, palette, durations, comment=_MARK)
+
+
+def animation(
+    pictures: Sequence[Image.Image], palette: Image.Image, durations: Sequence[int], **more: Any
+) -> bytes:
+    """A GIF that is shown again and again. durations: of its pictures, in milliseconds."""
+    first, *others = (each.quantize(palette=palette, dither=_FLAT) for each in pictures)
     file = io.BytesIO()
-    frames[0].save(
-        file,
-        "GIF",
-        save_all=True,
-        append_images=frames[1:],
-        duration=duration,
-        loop=0,
-        optimize=True,
-        comment=_MARK,
-    )
+    look = {"save_all": True, "loop": 0, "optimize": True, **more}
+    first.save(file, "GIF", append_images=others, duration=list(durations), **look)
     return file.getvalue()
 
 
@@ -167,7 +180,7 @@ def strips(reels: Sequence[Sequence[Array]], fps: float) -> bytes:
         frames = [_framed(reel[k]) for k in evenly(len(reel))]
         rows.append(np.concatenate(frames, axis=1))
     picture = _shrunk(np.concatenate(rows)[:-_GAP, :-_GAP], _STRIP_WIDTH)
-    small = picture.quantize(_COLOURS, dither=Image.Dither.NONE)
+    small = picture.quantize(_COLOURS, dither=_FLAT)
     comment = PngInfo()
     comment.add_text("Comment", _MARK.decode())
     file = io.BytesIO()

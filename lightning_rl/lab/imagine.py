@@ -18,6 +18,7 @@ from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.func_env import FuncEnv
 from lightning_rl.envs.model_env import ModelEnv
 from lightning_rl.lab.beside import beside
+from lightning_rl.lab.evaluate import about
 from lightning_rl.lab.tables import put_rows
 from lightning_rl.methods.model_based import ModelBased, WorldPolicy
 from lightning_rl.run.loading import load_method
@@ -58,9 +59,7 @@ def imagine(path: Path, episodes: int, force: bool = False) -> dict[str, Any]:
         )
     report = {
         "checkpoint": str(path),
-        "implementation": method.implementation,
-        "gamename": method.spec.gamename,
-        "env_steps": int(method.env_steps),
+        **about(method),
         "episodes": episodes,
         "rows": rows,
         "picture": str(picture),

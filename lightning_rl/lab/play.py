@@ -5,7 +5,6 @@ episodes to look at, in a window or, where there is no screen, in a film.
 from __future__ import annotations
 
 import argparse
-import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -14,16 +13,14 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.extras import lacking
 from lightning_rl.core.lines import say, three_digits
 from lightning_rl.core.outputs import Out
-from lightning_rl.core.types import Array, Episode
-from lightning_rl.envs.films import shown_env
+from lightning_rl.core.types import Episode, Request
 from lightning_rl.envs.gym import can_film
 from lightning_rl.functional.statistics import summarise
 from lightning_rl.lab.evaluate import collected
-from lightning_rl.lab.words import asked_text, exact, in_words, parse_command
+from lightning_rl.lab.words import exact, in_words, parse_command
 from lightning_rl.methods.base import Method
 from lightning_rl.rollouts.data_module import evaluation_requests
 from lightning_rl.run.asking import Asked, asked_names, full_command
-from lightning_rl.run.callbacks import play_filmed, story_of
 from lightning_rl.run.loading import load_method
 from lightning_rl.run.shipped import results_folder
 from lightning_rl.run.state import checkpoint_at
@@ -49,11 +46,15 @@ def show(arguments: argparse.Namespace) -> None:
         return
     returns = ", ".join(three_digits(episode.ret) for episode in chosen)
     say(f"to look at: episodes with the returns {returns}")
-    if arguments.out is None and _in_window(method, chosen, given):
+    scenes = [(episode.request, given) for episode in chosen]
+    if arguments.out is None and _in_window(method, scenes):
         return
     name = "_".join(["play", *(f"{name}={exact(value)}" for name, value in given.items())])
     out = Out(arguments.out or results_folder(path) / f"{name}.gif", force=arguments.force)
-    _in_film(method, chosen, given, out)
+    from lightning_rl.lab.films import begin_film, film_scenes, write_film
+
+    form = begin_film(out)
+    write_film(out, film_scenes(method, scenes, form, _nothing))
 
 
 def asked_for(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, float]:
@@ -98,36 +99,16 @@ def three_of(episodes: Sequence[Episode], asked: float | None) -> list[Episode]:
     return [ranked[0], middle, ranked[-1]]
 
 
-def _in_window(method: Method, episodes: Sequence[Episode], given: Mapping[str, float]) -> bool:
+def _in_window(method: Method, scenes: Sequence[tuple[Request, Mapping[str, float]]]) -> bool:
     """Shows the episodes on the screen, one after another; False where there is none."""
-    from lightning_rl.lab.films import Window, WindowClosedError
+    from lightning_rl.lab.films import show_scenes
 
     try:
-        with contextlib.suppress(WindowClosedError), Window() as window:
-            for episode in episodes:
-                story = story_of(method, episode.request, asked_text(given))
-                with shown_env(method.spec, story, window.show) as env:
-                    window.fps = env.fps
-                    play_filmed(method, episode.request, env)
-                window.rest()
+        show_scenes(method, scenes, _nothing)
     except UserError:  # of the window
         return False
     return True
 
 
-def _in_film(
-    method: Method, episodes: Sequence[Episode], given: Mapping[str, float], out: Out
-) -> None:
-    from lightning_rl.lab.films import FPS, begin_film, write_film
-
-    form = begin_film(out)
-    reels = []
-    fps = 30.0
-    for episode in episodes:
-        frames: list[Array] = []
-        story = story_of(method, episode.request, asked_text(given))
-        with shown_env(method.spec, story, frames.append, FPS) as env:
-            play_filmed(method, episode.request, env)
-            fps = env.fps
-        reels.append(frames)
-    write_film(out, form(reels, fps))
+def _nothing(given: Mapping[str, float], episode: Episode) -> None:
+    """What is said of each episode that is shown: all was said before."""

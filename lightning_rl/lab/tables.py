@@ -7,7 +7,7 @@ import io
 import itertools
 import math
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
@@ -15,7 +15,8 @@ from rich import box
 from rich.table import Table
 
 from lightning_rl.core.console import put, terminal_width
-from lightning_rl.core.limits import escaped
+from lightning_rl.core.files import read_text
+from lightning_rl.core.limits import TABLE_BYTES, escaped
 from lightning_rl.core.outputs import File, Out, owned_table
 
 if TYPE_CHECKING:
@@ -37,6 +38,16 @@ def csv_rows(text: str) -> csv.DictReader[str]:
     is None.
     """
     return csv.DictReader(io.StringIO(text, newline=""))
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV; none where it is not there."""
+    return list(csv_rows(read_text(path, "CSV", TABLE_BYTES))) if path.exists() else []
+
+
+def csv_of(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> str:
+    """A CSV with these columns of the rows."""
+    return csv_lines([columns, *([row[name] for name in columns] for row in rows)])
 
 
 def csv_lines(rows: Iterable[Sequence[object]]) -> str:

@@ -214,13 +214,14 @@ class RunProgress(Callback):
 
     def used(self, epochs: int, env_steps: int, episodes: float = 0.0) -> tuple[float, str]:
         """Share of the budget that is used, 0 .. 1, and how much that is, in its unit."""
-        share, words = epochs / self.max_epochs, f"{epochs:,} of {self.max_epochs:,} {self.epoch}s"
-        if self.max_episodes and episodes / self.max_episodes >= share:
-            share = episodes / self.max_episodes
-            words = f"{episodes:,.0f} of {self.max_episodes:,} episodes"
-        if self.max_env_steps and env_steps / self.max_env_steps >= share:
-            share = env_steps / self.max_env_steps
-            words = f"{env_steps:,} of {self.max_env_steps:,} steps"
+        share, words = 0.0, ""
+        for done, most, unit in (
+            (epochs, self.max_epochs, f"{self.epoch}s"),
+            (episodes, self.max_episodes, "episodes"),
+            (env_steps, self.max_env_steps, "steps"),
+        ):
+            if most and done / most >= share:
+                share, words = done / most, f"{done:,.0f} of {most:,} {unit}"
         return min(1.0, share), words
 
     def on_train_start(self, trainer: Trainer, pl_module: Any) -> None:

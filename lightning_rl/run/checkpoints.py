@@ -13,7 +13,7 @@ import torch
 from lightning_fabric.plugins import TorchCheckpointIO
 from pytorch_lightning import Callback
 
-from lightning_rl.core.contents import check, count, maybe
+from lightning_rl.core.contents import check, count
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import is_recorded, move, read_plain, remove, write_plain
 from lightning_rl.envs.proxies import FORMAT
@@ -129,10 +129,9 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
             f"checkpoint '{path}' is of a version before 0.2, which this version cannot read; "
             f"{ANOTHER}"
         )
-    epoch = {key: checkpoint[key] for key in ("epoch",) if key in checkpoint}
     with refused(path, ANOTHER):
         check(checkpoint["hyper_parameters"], HPARAMS, "hyper_parameters")
-        check(epoch, {"epoch": maybe(count())})
+        check({"epoch": checkpoint.get("epoch", 0)}, {"epoch": count()})
     return dict(checkpoint)
 
 

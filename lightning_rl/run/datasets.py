@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -63,15 +64,13 @@ def read_dataset(where: str | Sequence[Any], spec: EnvSpec) -> Dataset:
 
 def _whole(episodes: Iterator[Episode], name: str) -> Iterator[Episode]:
     """The episodes of a file; UserError, with its number, for one that cannot be read."""
-    number = 0
-    while True:
+    for number in itertools.count():
         try:
             yield next(episodes)
         except StopIteration:
             return
         except (ValueError, TypeError, KeyError, OSError, AssertionError) as error:
             raise UserError(f"dataset '{name}', episode {number}: {error}") from error
-        number += 1
 
 
 def _kept_by(path: Path, spec: EnvSpec) -> Iterable[Episode]:

@@ -43,30 +43,18 @@ def load_method(path: Path, networks: Mapping[str, nn.Module] | None = None) -> 
         raise UserError(f"checkpoint '{path}': {error}") from error
     require_given(hparams, networks or (), path)
     hparams["networks"] = networks
-    own = {
-        cls.network_names.get(name) for name in networks or ()
-    }  # keys of ours that are not built
+    # keys of ours that are not built
+    own = {cls.network_names.get(name) for name in networks or ()}
     require_stored({key: value for key, value in hparams["config"].items() if key not in own}, path)
     try:
         with from_file():
             method = cls(**hparams)
     except UnknownNameError as error:
         raise UserError(f"checkpoint '{path}': {error}") from error
-    except (
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        MemoryError,
-        RuntimeError,
-        TypeError,
-        UserError,
-        ValueError,
-    ) as error:
-        reason = (
-            str(error)
-            if isinstance(error, UserError)
-            else shorten(f"{type(error).__name__}: {error}", 200)
-        )
+    except Exception as error:  # whatever a method makes of settings that are not its own
+        reason = str(error)
+        if not isinstance(error, UserError):
+            reason = shorten(f"{type(error).__name__}: {error}", 200)
         raise UserError(
             f"checkpoint '{path}' does not fit this version's {hparams['implementation']}: {reason}"
         ) from error

@@ -19,7 +19,7 @@ from pytorch_lightning.loggers import CSVLogger, Logger
 from torch import nn
 
 from lightning_rl.core.catalogue import entry
-from lightning_rl.core.checks import check_workers, refuse_other_lightning
+from lightning_rl.core.checks import check_workers, listed, refuse_other_lightning
 from lightning_rl.core.config import OFFLINE, keys
 from lightning_rl.core.errors import RolloutError, UserError
 from lightning_rl.core.extras import lacking, require
@@ -143,7 +143,7 @@ def train(
         near = nearest(name, [*fields, *keys(found)])
         if name.partition(".")[0] not in keys(found) and near in fields:
             raise UserError(f"lrl.train: unknown option '{shorten(name)}'; did you mean '{near}'?")
-    for each in (*_each(callbacks), *_each(logger)):
+    for each in (*listed(callbacks), *listed(logger)):
         refuse_other_lightning(each)
     callbacks = [callbacks] if isinstance(callbacks, Callback) else callbacks
     if not (
@@ -164,10 +164,6 @@ def train(
     if asked.num_workers is not None:
         check_workers(asked.num_workers)
     return run_training(asked, callbacks, logger, networks, "lrl.train")
-
-
-def _each(given: Any) -> Sequence[Any]:
-    return given if isinstance(given, list | tuple) else [given]
 
 
 def run_training(

@@ -40,7 +40,7 @@ def test_an_agent_is_asked_and_filmed_where_there_is_no_screen(tmp_path, monkeyp
             env.step(0)
         filmed.append(request)
 
-    monkeypatch.setattr("lightning_rl.lab.play.play_filmed", act_a_little)
+    monkeypatch.setattr("lightning_rl.lab.films.play_filmed", act_a_little)
     assert play("RCP-A-lunarlander", "--return", "-250", "--episodes", "3") == 0
     first, second, third, film = capsys.readouterr().out.splitlines()[-4:]
     assert first == "RCP-A on lunarlander, asked for return -250"

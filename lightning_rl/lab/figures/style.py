@@ -211,6 +211,27 @@ def banded_line(
         axes.fill_between(x, low, high, color=colour, alpha=alpha, step=step, linewidth=0)
 
 
+def interval_dot(axes: Axes, row: Any, place: float, colour: str) -> None:
+    """A dot at ``row.mean`` with its interval, ``row.low`` to ``row.high``, at a height."""
+    axes.errorbar(
+        row.mean,
+        place,
+        xerr=np.nan_to_num([[row.mean - row.low], [row.high - row.mean]]),
+        color=colour,
+        fmt=MARKERS[colour],
+        markersize=7,
+        linewidth=2,
+        capsize=3,
+        zorder=4,
+    )
+
+
+def solved_line(axes: Axes, limit: float) -> None:
+    """The return that counts as solved."""
+    label = f"solved: {limit:g}"
+    axes.axhline(limit, color="grey", linewidth=1, linestyle="-.", label=label)
+
+
 def big_numbers(axis: Axis) -> None:
     """The numbers of an axis as 10k, 2M and so on."""
     axis.set_major_formatter(EngFormatter(sep=""))

@@ -97,16 +97,12 @@ class AgentKind:
         """Training for at most ``steps`` steps, and ``tests`` real episodes; rule: what may end
         it before, see ``InnerLoop``.
         """
-        agents, vary = (
-            ((self.name, self.config),),
-            self.varied and not isinstance(self.config, TabularConfig),
-        )
         return InnerLoop(
             proxy=proxy,
-            agents=agents,
+            agents=((self.name, self.config),),
             test_episodes=tests,
             max_train_steps=steps,
-            vary=vary,
+            vary=self.varied and not isinstance(self.config, TabularConfig),
             **rule,
         )
 
@@ -192,27 +188,26 @@ def failed_last(
     as in the paper's code.
     known: the lowest return of those that an earlier call has written.
     """
-    name, last, worst = (
-        obtained[0],
-        list[tuple[Job, dict[str, Any]]](),
-        known if known > ALL_FAILED else math.inf,
-    )
+    name = obtained[0]
+    worst = known if known > ALL_FAILED else math.inf
+    failed_jobs: list[Job] = []
+    failed_rows: list[dict[str, Any]] = []
     for stack, rows in trained:
-        last += [(job, row) for job, row in zip(stack, rows, strict=True) if math.isnan(row[name])]
-        sound = [
-            (job, row) for job, row in zip(stack, rows, strict=True) if not math.isnan(row[name])
-        ]
-        worst = min([worst, *(row[name] for _, row in sound)])
-        yield [job for job, _ in sound], [row for _, row in sound]
+        sound_jobs, sound_rows = [], []
+        for job, row in zip(stack, rows, strict=True):
+            if math.isnan(row[name]):
+                failed_jobs.append(job)
+                failed_rows.append(row)
+            else:
+                worst = min(worst, row[name])
+                sound_jobs.append(job)
+                sound_rows.append(row)
+        yield sound_jobs, sound_rows
     worst = worst if math.isfinite(worst) else ALL_FAILED
-
-    def filled(row: dict[str, Any]) -> dict[str, Any]:
-        return row | {
-            key: [worst] * len(row[key]) if isinstance(row[key], list) else worst
-            for key in obtained
-        }
-
-    yield [job for job, _ in last], [filled(row) for _, row in last]
+    for row in failed_rows:
+        for key in obtained:
+            row[key] = [worst] * len(row[key]) if isinstance(row[key], list) else worst
+    yield failed_jobs, failed_rows
 
 
 def write_agents(
@@ -256,12 +251,8 @@ def write_agents(
                 ]
                 known = min((float(row[obtained[0]]) for row in same), default=math.inf)
                 for stack, values in failed_last(train(kind, left), obtained, known):
-                    results.add(
-                        [
-                            {**job.about(), **common, **value}
-                            for job, value in zip(stack, values, strict=True)
-                        ]
-                    )
+                    pairs = zip(stack, values, strict=True)
+                    results.add([{**job.about(), **common, **value} for job, value in pairs])
                     advance(len(stack), kind.name)
         print_summary(results.rows, shown)
 
@@ -287,8 +278,8 @@ def write_proxies(
                 "agent": kind.name,
                 "protocol": kind.protocol(*words),
                 "seed": given.seed,
+                "agents": given.count,
             }
-            about["agents"] = given.count
             if not results.has(**about):
                 results.add([{**about, **row} for row in rows_of(model)])
             advance(1, model.name)

@@ -68,18 +68,10 @@ def outcome_values(loop: InnerLoop, trained: Trained) -> list[dict[str, Any]]:
     """
     rows = []
     for outcome, tested in zip(loop.outcomes(trained), trained.test_returns.tolist(), strict=True):
-        values, returns = (
-            outcome._asdict(),
-            [outcome.test_return] * len(tested) if outcome.failed else tested,
-        )
-        rows.append(
-            {
-                **values,
-                "return_mean": outcome.test_return,
-                "stopped": outcome.stopped,
-                "test_returns": returns,
-            }
-        )
+        mean = outcome.test_return
+        row = {**outcome._asdict(), "return_mean": mean, "stopped": outcome.stopped}
+        row["test_returns"] = [mean] * len(tested) if outcome.failed else tested
+        rows.append(row)
     return rows
 
 
