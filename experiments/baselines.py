@@ -11,10 +11,10 @@ train`` with the same settings; no stop rule ends a run sooner.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import dataclasses
 import math
+from argparse import Namespace
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -326,7 +326,7 @@ class Epochs(BaseCallback):
         self._due = None
 
 
-def run(given: argparse.Namespace) -> None:
+def run(given: Namespace) -> None:
     """Trains what is asked for.
 
     With ``--resume`` a run that was stopped begins again, and a finished one is left as it is.

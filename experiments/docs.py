@@ -17,12 +17,12 @@ source:
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import re
 import shlex
 import statistics
+from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -50,7 +50,7 @@ STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {
 }
 
 
-def refresh(given: argparse.Namespace) -> None:
+def refresh(given: Namespace) -> None:
     """Writes the files anew where a command prints something else by now."""
     for path in given.files:
         before = read_text(path, "Markdown file")

@@ -7,11 +7,11 @@ is replaced.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import math
 import re
 import tempfile
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +112,7 @@ def main() -> None:
     parser.add_argument("path", help="run directory or checkpoint", type=checked_path)
     parser.add_argument("--claim", help="of results/claims.yaml, whose runs it is of")
     parser.add_argument("--no-calibration", help="ship it as it is", action="store_true")
-    given: argparse.Namespace = parser.parse_args()
+    given: Namespace = parser.parse_args()
     row = ship(given.name, given.path, given.claim, not given.no_calibration)
     rows = {**shipped_agents(), given.name: row}
     content = {name: dataclasses.asdict(each) for name, each in rows.items()}

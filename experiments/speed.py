@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from experiments.reproduce.reading import matching_rows
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.lines import say
-from lightning_rl.lab.tables import markdown
+from lightning_rl.lab.tables import Rows, markdown
 
 Row = Mapping[str, str]
 LIBRARIES = ("ours", "rejax", "sbx", "Stable-Baselines3")  # ours with its defaults
@@ -26,7 +26,7 @@ SEEDS = 5
 """At least."""
 
 
-def show(given: argparse.Namespace) -> None:
+def show(given: Namespace) -> None:
     """Prints the table that is asked for."""
     tables = {"agents": agents, "peers": peers, "records": records}
     try:
@@ -39,11 +39,11 @@ def show(given: argparse.Namespace) -> None:
     say(*markdown(table).split("\n"))
 
 
-def agents(rows: Sequence[Row]) -> list[Sequence[str]]:
+def agents(rows: Sequence[Row]) -> Rows:
     """A row for each comparison: the milliseconds of each library, and how far behind the fastest
     one the others are.
     """
-    table: list[Sequence[str]] = [("agent", "seeds", *LIBRARIES, "behind the fastest, times")]
+    table: Rows = [("agent", "seeds", *LIBRARIES, "behind the fastest, times")]
     for (agent, game, seeds), its in groupby(rows, _comparison):
         found = {row["library"]: row for row in its if row["library"] in LIBRARIES}
         ms = {name: float(row["ms"]) for name, row in found.items()}
@@ -65,9 +65,9 @@ def _time(row: Row) -> str:
     return text
 
 
-def peers(rows: Sequence[Row]) -> list[Sequence[str]]:
+def peers(rows: Sequence[Row]) -> Rows:
     """A row for each library of each comparison, with all that was measured."""
-    table: list[Sequence[str]] = [PEERS]
+    table: Rows = [PEERS]
     for row in rows:
         learn = NONE
         if row["learned"]:
@@ -101,7 +101,7 @@ def _short(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def records(rows: Sequence[Row]) -> list[Sequence[str]]:
+def records(rows: Sequence[Row]) -> Rows:
     """The races by the rule: the fastest first, then those of which not all seeds held 250."""
     races = []
     for _, found in groupby(rows, lambda row: (row["date"], row["commit"])):
@@ -110,7 +110,7 @@ def records(rows: Sequence[Row]) -> list[Sequence[str]]:
             held = sum(row["outcome"] == "reached" for row in race)
             seconds = max(float(row["seconds"] or "inf") for row in race)
             races.append((held < len(race), seconds, held, race))
-    table: list[Sequence[str]] = [RECORDS]
+    table: Rows = [RECORDS]
     for missed, seconds, held, race in sorted(races, key=lambda each: each[:2]):
         first = race[0]
         time = NONE

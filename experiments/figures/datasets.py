@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 
 import numpy as np
 import pandas as pd
@@ -42,7 +42,7 @@ def draw_pairs(axes: Axes, table: pd.DataFrame, title: str, named: bool) -> None
     axes.grid(False)
 
 
-def draw(given: argparse.Namespace) -> None:
+def draw(given: Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv."""
     models = find_models(given.sources, given.gamename)
     for model in models:

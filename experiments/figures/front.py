@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from pathlib import Path
 
 import pandas as pd
@@ -28,7 +28,7 @@ def objectives(path: Path, table: pd.DataFrame) -> tuple[str, str]:
     return found[0], found[1]
 
 
-def draw(given: argparse.Namespace) -> None:
+def draw(given: Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv; a panel for each source."""
     figure, panels = style.panels(len(given.sources), (6.4, 4.8))
     tables = []

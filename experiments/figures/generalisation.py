@@ -4,8 +4,8 @@ an environment have, in the unit of the curve, with its interval over seeds.
 
 from __future__ import annotations
 
-import argparse
 import math
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -25,7 +25,7 @@ from lightning_rl.lab.figures.curves import (
     group_colours,
 )
 from lightning_rl.lab.figures.groups import Group, in_common, read_groups
-from lightning_rl.lab.tables import counted, put_rows, save_table
+from lightning_rl.lab.tables import Rows, counted, put_rows, save_table
 
 
 class Area(NamedTuple):
@@ -96,7 +96,7 @@ def read_line(text: str) -> tuple[float, str]:
     return value, label
 
 
-def draw(given: argparse.Namespace) -> None:
+def draw(given: Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv of the curves, and OUT-areas.csv."""
     lines = [read_line(text) for text in given.line]
     games, width = read_groups(given)
@@ -131,7 +131,7 @@ def draw(given: argparse.Namespace) -> None:
     columns = ("gamename", *Area._fields)
     beside = given.out.at(style.stem(given.out.path))
     path = save_table(beside, pd.DataFrame(table, columns=columns), "areas")
-    rows: list[tuple[str, ...]] = [columns]
+    rows: Rows = [columns]
     for game, group, seeds, *numbers in table:
         rows.append((game, group, str(seeds), *(f"{number:,.3f}" for number in numbers)))
     put_rows(rows, f"area under {given.tag}: {path}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 
 import numpy as np
 import pandas as pd
@@ -72,7 +72,7 @@ def draw_histogram(axes: Axes, table: pd.DataFrame, colour: str, label: str) -> 
         axes.stairs(share[piece], edges, color=colour, linewidth=1.2, baseline=1e-12, label=first)
 
 
-def draw(given: argparse.Namespace) -> None:
+def draw(given: Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv."""
     table = read_protocol(given.sources, COLUMNS, "transitions", kind="proxy")
     if given.proxy is not None:

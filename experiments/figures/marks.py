@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from collections.abc import Sequence
 
 import numpy as np
@@ -77,7 +77,7 @@ def _cell(value: float, low: float = float("nan"), high: float = float("nan")) -
     return "" if np.isnan(value) else interval(value, low, high)
 
 
-def show(given: argparse.Namespace) -> None:
+def show(given: Namespace) -> None:
     """Prints the table, and writes it without ``--markdown``."""
     references = [read_reference(source, given.x) for source in given.reference]
     runs = read_runs(given)

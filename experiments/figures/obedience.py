@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -98,7 +98,7 @@ def _limits(table: pd.DataFrame, columns: Sequence[str]) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def draw(given: argparse.Namespace) -> None:
+def draw(given: Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv."""
     table = read_apart(given.sources, read_method, "method")
     methods = table.groupby("method", sort=False)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
+from argparse import Namespace
 from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
@@ -81,7 +81,7 @@ def draw_panel(
     return image
 
 
-def draw(given: argparse.Namespace) -> None:
+def draw(given: Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv."""
     runs = labelled_runs(given.sources, given.tag, keys=given.group)
     first = runs["env_steps"].min()

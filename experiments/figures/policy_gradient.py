@@ -7,9 +7,9 @@ another figure, where its runs are drawn dashed.
 
 from __future__ import annotations
 
-import argparse
-import contextlib
+from argparse import Namespace
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ def read_run(run: Run) -> pd.DataFrame:
     path = run.path.resolve()
     table = pd.DataFrame({"episode": read_scalar(run.path, "time/episodes").value})
     for name, (tag, _) in PANELS.items():
-        with contextlib.suppress(UserError):  # this method does not log it
+        with suppress(UserError):  # this method does not log it
             table[name] = pd.Series(read_scalar(run.path, tag).value)
     if "mean_return" not in table:
         tag = PANELS["mean_return"][0]
@@ -148,7 +148,7 @@ def _rank(label: str) -> int:
     return METHODS.index(name_of(label)) if name_of(label) in METHODS else len(METHODS)
 
 
-def draw(given: argparse.Namespace) -> None:
+def draw(given: Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv; prints a line per run."""
     table = read_runs(given.sources)
     published = pd.concat([table.iloc[:0], *map(read_csv, given.reference)])

@@ -5,7 +5,7 @@ Agarwal et al. 2021, arXiv 2108.13264.
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from collections.abc import Sequence
 
 import numpy as np
@@ -65,7 +65,7 @@ def draw_panel(axes: Axes, groups: Sequence[Group], table: pd.DataFrame) -> None
     axes.legend(loc="best")
 
 
-def draw(given: argparse.Namespace) -> None:
+def draw(given: Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv."""
     games, _ = read_groups(given)
     figure, panels = style.panels(len(games))

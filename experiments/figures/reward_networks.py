@@ -6,7 +6,7 @@ are where.
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,7 +29,7 @@ from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.csv_files import require_cells
 from lightning_rl.lab.figures.curves import BAND_RUNS, TOGETHER
 from lightning_rl.lab.scalars import Floats
-from lightning_rl.lab.tables import markdown
+from lightning_rl.lab.tables import Rows, markdown
 
 CURVE_COLUMNS = (
     "gamename",
@@ -145,12 +145,10 @@ def first_step(steps: Floats, curve: Floats, limit: float) -> str:
     return f"{steps[reached[0]]:,.0f}" if reached.size else ""
 
 
-def summary_rows(table: pd.DataFrame, limit: float | None) -> list[tuple[str, ...]]:
+def summary_rows(table: pd.DataFrame, limit: float | None) -> Rows:
     """Per agent and reward: the step at which the mean reaches the limit, its best and its last."""
     at = f"steps until {limit:g}" if limit is not None else "steps until solved"
-    rows: list[tuple[str, ...]] = [
-        ("agent", "reward", "proxies", "agents", at, "best", "at the end")
-    ]
+    rows: Rows = [("agent", "reward", "proxies", "agents", at, "best", "at the end")]
     for (agent, protocol), part in table.groupby(["agent", "protocol"], sort=False):
         for reward in ordered(part["trained_on"], FIRST):
             agents = part[part["trained_on"] == reward]
@@ -176,7 +174,7 @@ def lines_text(table: pd.DataFrame, rewards: Sequence[str]) -> str:
     return "; ".join(parts)
 
 
-def draw_curves(given: argparse.Namespace) -> None:
+def draw_curves(given: Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv, or the table of ``--markdown``."""
     table = read_protocol(given.sources, CURVE_COLUMNS, "reward-curves")
     game = str(table["gamename"].iloc[0])
@@ -356,7 +354,7 @@ def draw_visits(axes: Axes, cells: pd.DataFrame, most: float, title: str) -> Pol
     return add_shapes(axes, squares, cells["value"], "Blues", Normalize(0, most))
 
 
-def draw_grid(given: argparse.Namespace) -> None:
+def draw_grid(given: Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv."""
     table = read_cells(given.sources)
     first = table.iloc[0]

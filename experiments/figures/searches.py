@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -155,7 +155,7 @@ def _rows(columns: pd.DataFrame, quantity: str) -> pd.DataFrame:
     return rows.dropna().reset_index().assign(quantity=quantity)
 
 
-def draw_success(given: argparse.Namespace) -> None:
+def draw_success(given: Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv."""
     table = label_groups(read_generations(given.sources, given.group or ()), given.group)
     require_one_run_per_seed(table, ["gamename", "group"])
@@ -306,7 +306,7 @@ def draw_solved_share(
     )
 
 
-def draw_step_sizes(given: argparse.Namespace) -> None:
+def draw_step_sizes(given: Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv."""
     runs = read_runs(given.sources, given.threshold)
     if runs["gamename"].nunique() > 1:

@@ -6,9 +6,9 @@ and min come below them.
 
 from __future__ import annotations
 
-import argparse
-import contextlib
+from argparse import Namespace
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -50,7 +50,7 @@ def run_row(run_dir: Path, tags: Sequence[str], last: int, until: float) -> dict
     row: dict[str, object] = {"group": group_of(run_dir), "run": run_dir.name}
     row[tags[0]] = last_mean(first, last, until)
     for tag in tags[1:]:
-        with contextlib.suppress(UserError):
+        with suppress(UserError):
             row[tag] = last_mean(read_scalar(run_dir, tag), last, until)
     row["env_steps"] = str(int(first.env_steps[first.env_steps <= until].max()))
     return row
@@ -85,7 +85,7 @@ def run_table(
     return table
 
 
-def show(given: argparse.Namespace) -> None:
+def show(given: Namespace) -> None:
     """Prints the table, and writes it."""
     run_dirs = [run.path for run in find_runs(given.sources)]
     table = run_table(run_dirs, given.tag or TAGS, given.last, given.until)

@@ -5,8 +5,8 @@ Of the supervised baseline of synthetic environments also the model's loss.
 
 from __future__ import annotations
 
-import argparse
 import itertools
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.csv_files import read_csv, require
 from lightning_rl.lab.figures.runs import Run, find_runs, split_label
 from lightning_rl.lab.scalars import attempt, read_scalar
-from lightning_rl.lab.tables import counted, interval, markdown
+from lightning_rl.lab.tables import Rows, counted, interval, markdown
 
 COLUMNS = (
     "gamename",
@@ -142,9 +142,9 @@ def draw_means(axes: Axes, table: pd.DataFrame, groups: Sequence[str]) -> None:
     )
 
 
-def summary_rows(table: pd.DataFrame) -> list[tuple[str, ...]]:
+def summary_rows(table: pd.DataFrame) -> Rows:
     """Header, and a row per agent and group with its ``mean_return``."""
-    rows: list[tuple[str, ...]] = [
+    rows: Rows = [
         ("agent", "trained on", "proxies", "agents", "mean return", "median", "training steps")
     ]
     for (agent, group), agents in table.groupby(["agent", "group"], sort=False):
@@ -181,7 +181,7 @@ def _range_text(values: pd.Series) -> str:
     return f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"
 
 
-def draw(given: argparse.Namespace) -> None:
+def draw(given: Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv, or the table of ``--markdown``."""
     table = read_transfer(given.sources)
     if given.markdown:
@@ -265,7 +265,7 @@ def draw_losses(axes: Axes, table: pd.DataFrame) -> None:
     axes.legend(drawn.values(), drawn.keys(), loc="best")
 
 
-def draw_supervised(given: argparse.Namespace) -> None:
+def draw_supervised(given: Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv."""
     losing = [source for source in given.sources if _has_losses(split_label(source)[0])]
     tables = [source for source in given.sources if source not in losing]

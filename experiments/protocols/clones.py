@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from dataclasses import fields
 
 from lightning_rl.agents.cloning import CloneConfig
@@ -15,7 +15,7 @@ from lightning_rl.methods.inner_loop import InnerLoop
 from lightning_rl.methods.synthetic_dataset import SDConfig, cloning_loop
 
 
-def run(given: argparse.Namespace) -> None:
+def run(given: Namespace) -> None:
     """Fills OUT.csv and prints a summary."""
     models, gamename = asked_models(
         given, DatasetProxy, "no synthetic dataset, and clones are made of those alone"

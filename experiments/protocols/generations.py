@@ -7,10 +7,10 @@ anew. With ``--draw`` every run has other values, for example of the step size.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import math
 import time
+from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
@@ -108,7 +108,7 @@ def draw(space: Space, rng: np.random.Generator) -> Any:
     return space.decode(rng.uniform(low, high))
 
 
-def run(given: argparse.Namespace) -> None:
+def run(given: Namespace) -> None:
     """Fills OUT.csv and prints a summary."""
     settings = parse_settings(given.settings)
     asked = parse_settings(given.drawn, "--draw", "'step_size={log: [0.01, 10]}'")

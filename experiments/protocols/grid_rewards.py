@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from typing import Any
 
 import torch
@@ -66,7 +66,7 @@ def grid_rows(
     return rows
 
 
-def run(given: argparse.Namespace) -> None:
+def run(given: Namespace) -> None:
     """Fills OUT.csv."""
     models, gamename = asked_models(
         given, RewardProxy, "a synthetic environment; rewards are drawn of reward networks"

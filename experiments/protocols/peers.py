@@ -4,8 +4,7 @@ proxies train agents that no search has seen?
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Iterator
+from argparse import Namespace
 from typing import Any
 
 import numpy as np
@@ -20,14 +19,21 @@ from lightning_rl.core.limits import unknown
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.gym import make_env
 from lightning_rl.envs.proxy_env import proxy_env
-from lightning_rl.lab.protocols.agents import AgentKind, Job, asked_models, jobs_on, write_agents
+from lightning_rl.lab.protocols.agents import (
+    AgentKind,
+    Job,
+    Stacks,
+    asked_models,
+    jobs_on,
+    write_agents,
+)
 from lightning_rl.lab.protocols.models import Model, real_task
 from lightning_rl.lab.protocols.transfer import COLUMNS, OBTAINED
 
 PEERS = ("DQN", "PPO", "A2C", "TD3", "SAC")
 
 
-def kinds_of(names: list[str], given: argparse.Namespace) -> list[AgentKind]:
+def kinds_of(names: list[str], given: Namespace) -> list[AgentKind]:
     """Stable-Baselines3's agents, each with its defaults and what ``--set`` says."""
     for name in names:
         if name not in PEERS:
@@ -52,7 +58,7 @@ def train(kind: AgentKind, model: Model, steps: int, seed: int) -> BaseAlgorithm
     return agent.learn(steps)
 
 
-def judge(kind: AgentKind, job: Job, given: argparse.Namespace, steps: int) -> dict[str, Any]:
+def judge(kind: AgentKind, job: Job, given: Namespace, steps: int) -> dict[str, Any]:
     """The columns of an agent, see ``transfer.COLUMNS``."""
     seed = derive_seed(given.seed, f"peers {kind.name} {job.model.name}", job.number)
     agent = train(kind, job.model, steps, seed % 2**31)
@@ -71,7 +77,7 @@ def judge(kind: AgentKind, job: Job, given: argparse.Namespace, steps: int) -> d
     }
 
 
-def run(given: argparse.Namespace) -> None:
+def run(given: Namespace) -> None:
     """Fills OUT.csv and prints a summary."""
     models, gamename = asked_models(given)
     real = real_task(gamename)
@@ -79,9 +85,7 @@ def run(given: argparse.Namespace) -> None:
     jobs = jobs_on(models, given.count) + jobs_on([real], given.real)
     for steps in given.steps:
 
-        def judged(
-            kind: AgentKind, left: list[Job], steps: int = steps
-        ) -> Iterator[tuple[list[Job], list[dict[str, Any]]]]:
+        def judged(kind: AgentKind, left: list[Job], steps: int = steps) -> Stacks:
             for job in left:
                 yield [job], [judge(kind, job, given, steps)]
 

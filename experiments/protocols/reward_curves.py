@@ -7,10 +7,9 @@ that training episode, and the last one on to the end of the axis.
 
 from __future__ import annotations
 
-import argparse
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any
+from argparse import Namespace
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -79,7 +78,7 @@ def _points(steps: int, most: int) -> int:
     return next(points for points in range(min(most, steps), 0, -1) if steps % points == 0)
 
 
-def run(given: argparse.Namespace) -> None:
+def run(given: Namespace) -> None:
     """Fills OUT.csv and prints a summary.
 
     UserError for points that do not divide the steps.
@@ -105,7 +104,7 @@ def run(given: argparse.Namespace) -> None:
     def loop_for(kind: AgentKind, proxy: Proxy) -> InnerLoop:
         return kind.for_steps(steps, proxy, tests=1, judge_episodes=1)
 
-    def train(kind: AgentKind, left: list[Job]) -> Iterator[tuple[list[Job], list[dict[str, Any]]]]:
+    def train(kind: AgentKind, left: list[Job]) -> agents.Stacks:
         for stack, loop, trained in train_stacks(
             by_curiosity(kind, left, given.seed), loop_for, "reward curves", given.seed
         ):

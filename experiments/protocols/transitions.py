@@ -8,8 +8,8 @@ observation.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -167,7 +167,7 @@ def histogram_rows(
     return rows
 
 
-def run(given: argparse.Namespace) -> None:
+def run(given: Namespace) -> None:
     """Fills OUT.csv."""
     refusal = "no synthetic environment, which has transitions of its own; name some"
     models, gamename = asked_models(given, SyntheticProxy, refusal)

@@ -13,7 +13,7 @@ import functools
 import itertools
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from experiments.reproduce.checkout import ROOT, git
@@ -22,7 +22,7 @@ from experiments.reproduce.store import read_runs
 from lightning_rl.core.catalogue import entry
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import make_folder, write_text
-from lightning_rl.lab.tables import csv_lines, read_rows
+from lightning_rl.lab.tables import Rows, csv_lines, read_rows
 
 CODE = Path("results/code.csv")
 COLUMNS = ("claim", "commit", "changed", "files", "compiled")
@@ -82,7 +82,7 @@ def _reached(module: str) -> frozenset[str]:
 def write_changes(claims: Mapping[str, Claim], root: Path) -> None:
     """Writes the file anew, for the checkout as its commit has it."""
     differing: dict[str, frozenset[str] | None] = {}
-    lines: list[Sequence[str]] = [COLUMNS]
+    lines: Rows = [COLUMNS]
     for name, claim in claims.items():
         code = code_of(claim)
         for commit in dict.fromkeys(row["commit"] for row in read_runs(root, claim)):

@@ -33,7 +33,7 @@ from lightning_rl.core.files import write_bytes, write_text
 from lightning_rl.core.lines import say
 from lightning_rl.core.modules import from_file
 from lightning_rl.core.workers import finish_epoch, leave_with_parent
-from lightning_rl.lab.tables import put_rows
+from lightning_rl.lab.tables import Rows, put_rows
 
 _ALONE = ("list", "verify", "ledger", "figures", "smoke")
 
@@ -183,7 +183,7 @@ def draw(manifest: Manifest, root: Path, main: Main) -> None:
 def show_list(manifest: Manifest, chosen: dict[str, Claim], root: Path) -> None:
     """The claims, and how far each is."""
     entries = read_entries(manifest, root)
-    rows: list[Sequence[str]] = [("claim", "goal", "here", "seeds", "CPU-hours", "")]
+    rows: Rows = [("claim", "goal", "here", "seeds", "CPU-hours", "")]
     for name, claim in chosen.items():
         entry = entries[name]
         word = verdict(entry, entries)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 import re
+from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -32,7 +32,7 @@ from experiments.reproduce.store import Row, runs_path
 from experiments.reproduce.thumbnail import thumbnail
 from experiments.reproduce.verified import read_verified
 from lightning_rl.core.lines import say
-from lightning_rl.lab.tables import markdown
+from lightning_rl.lab.tables import Rows, markdown
 
 HOW_TO_READ = Path(__file__).with_name("how_to_read.md")
 FILTER = (
@@ -110,9 +110,7 @@ def ledger(manifest: Manifest, root: Path, commit: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def counts(
-    families: Mapping[str, Sequence[Entry]], verdicts: Mapping[str, str]
-) -> list[Sequence[str]]:
+def counts(families: Mapping[str, Sequence[Entry]], verdicts: Mapping[str, str]) -> Rows:
     """The table at the top: how many claims have which verdict, or are met after earlier seeds."""
     words = (NOT_MET, REPORTED, SOME, NONE)
 
@@ -137,7 +135,7 @@ def _family(
 ) -> str:
     """A table of what is claimed and measured, and where each comes from, folded away."""
     changes, verified = read_changes(root), read_verified(root)
-    rows: list[Sequence[str]] = [_COLUMNS]
+    rows: Rows = [_COLUMNS]
     sources = []
     for entry in entries:
         since = {}
@@ -153,7 +151,7 @@ def _family(
     )
 
 
-def show(given: argparse.Namespace) -> None:
+def show(given: Namespace) -> None:
     """Prints what is published and measured of some claims."""
     root = Path() if MANIFEST.exists() else ROOT  # a checkout that one is in, or this one
     manifest = load_claims(root / MANIFEST)
@@ -164,7 +162,7 @@ def show(given: argparse.Namespace) -> None:
     if given.brief:
         brief(list(manifest.chosen(given.ids)), entries, root)
         return
-    rows: list[Sequence[str]] = [_SHOWN]
+    rows: Rows = [_SHOWN]
     for name, claim in manifest.chosen(given.ids).items():
         entry = entries[name]
         word = verdict(entry, entries)
@@ -192,7 +190,7 @@ def brief(names: Sequence[str], entries: Mapping[str, Entry], root: Path) -> Non
 
     ``beside-..`` claims have what ``sb3-..`` ones measure instead of what is published.
     """
-    rows: list[Sequence[str]] = [_BRIEF]
+    rows: Rows = [_BRIEF]
     for name in names:
         entry = entries[name]
         claim = entry.claim

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import hashlib
 import itertools
 import json
@@ -13,6 +12,7 @@ import shlex
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ Main = Callable[[Sequence[str], str], int]
 """The command line: words, the name of the program; the exit code."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Job:
     """One seed of a claim.
 
@@ -67,7 +67,7 @@ class Job:
         return self.logdir / self.name / f"seed_{self.seed}"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Outcome:
     """What became of a job.
 
@@ -82,7 +82,7 @@ class Outcome:
     kept: Sequence[Mapping[str, Any]] = ()
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Step:
     """A command of a job: the words after ``lightning-rl``.
 

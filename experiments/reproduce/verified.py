@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from filelock import FileLock
@@ -11,7 +11,7 @@ from filelock import FileLock
 from experiments.reproduce.claims import Claim
 from experiments.reproduce.store import Row
 from lightning_rl.core.files import make_folder, write_text
-from lightning_rl.lab.tables import csv_of, read_rows
+from lightning_rl.lab.tables import Rows, csv_of, read_rows
 
 VERIFIED = Path("results/verified.csv")
 COLUMNS = ("claim", "seed", "date", "commit", "machine", "versions", "values", "equal", "result")
@@ -34,7 +34,7 @@ def note(root: Path, row: Mapping[str, object]) -> None:
         write_text(path, csv_of(COLUMNS, (rows[name] for name in sorted(rows))))
 
 
-def table(claims: Mapping[str, Claim], root: Path) -> list[Sequence[str]]:
+def table(claims: Mapping[str, Claim], root: Path) -> Rows:
     """When each claim with a curve was last verified, the longest ago first."""
     found = read_verified(root)
     rows = []

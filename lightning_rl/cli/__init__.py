@@ -6,10 +6,10 @@ searching and evaluating without one.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -102,7 +102,7 @@ def entry_point() -> NoReturn:
     """``lightning-rl``, ``python -m lightning_rl`` or ``trainer.py``; of the present folder only
     typed modules are run.
     """
-    with contextlib.suppress(OSError):  # it may have been deleted
+    with suppress(OSError):  # it may have been deleted
         look_in(str(Path.cwd()))
     name = Path(sys.argv[0]).name
     leave(main(program="python -m lightning_rl" if name == "__main__.py" else name))

@@ -5,7 +5,7 @@ A flag that would be ignored is refused with an error that names it.
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from collections.abc import Collection, Sequence
 
 from lightning_rl import __version__
@@ -68,7 +68,7 @@ def build_parser(program: str = "trainer.py", command: str | None = None) -> Par
 
 def parse(
     words: Sequence[str], program: str = "trainer.py", command: str | None = None
-) -> tuple[Mode, argparse.Namespace]:
+) -> tuple[Mode, Namespace]:
     """The mode that the words ask for, and the values of all flags; UserError for flags that do
     not go together.
     """
@@ -77,7 +77,7 @@ def parse(
         given["use_tune"] = True
     mode = mode_of([name for name, flag in FLAGS.items() if flag.dest in given], command)
     defaults = {flag.dest: flag.default for flag in FLAGS.values()}
-    return mode, argparse.Namespace(**{**defaults, **given})
+    return mode, Namespace(**{**defaults, **given})
 
 
 def mode_of(given: Collection[str], command: str | None = None) -> Mode:

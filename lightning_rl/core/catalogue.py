@@ -78,9 +78,8 @@ def _shipped() -> dict[str, Entry]:
     found: dict[str, Entry] = {}
     for family in FAMILIES:
         path = CONFIGS / f"{family}.yaml"
-        found |= _entries(
-            parse_yaml(path.read_text(), f"'{path}' is damaged", trusted=True), path, family
-        )
+        document = parse_yaml(path.read_text(), f"'{path}' is damaged", trusted=True)
+        found |= _entries(document, path, family)
     return found
 
 
@@ -120,11 +119,10 @@ def _entries(document: Any, path: Path | None, family: str = "") -> dict[str, En
                     f"{where}, block '{name}': it extends '{parent}', which is not there; name "
                     "another"
                 )
-            found += (
-                lineage(parent, (*below, name))
-                if parent in blocks
-                else (_known().get(parent) or entry(parent)).blocks
-            )
+            if parent in blocks:
+                found += lineage(parent, (*below, name))
+            else:
+                found += (_known().get(parent) or entry(parent)).blocks
         return [*found, blocks[name]]
 
     return {
@@ -173,11 +171,10 @@ def _import_modules(names: str) -> None:
             importlib.import_module(name)
         except (Exception, SystemExit) as error:
             reason = shorten(f"{type(error).__name__}: {error}", 300)
-            remedy = (
-                advice(error) or "; mend it, add its folder to PYTHONPATH, or unset the variable"
-            )
+            remedy = "; mend it, add its folder to PYTHONPATH, or unset the variable"
             raise UserError(
-                f"{MODULES}={shorten(names)}: importing {shorten(name)}: {reason}{remedy}"
+                f"{MODULES}={shorten(names)}: importing {shorten(name)}: {reason}"
+                f"{advice(error) or remedy}"
             ) from error
 
 

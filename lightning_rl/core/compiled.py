@@ -5,12 +5,11 @@ This imports numba: only modules named ``fused`` import it, and only they are im
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +80,7 @@ def _save_if_possible(cache: Any) -> None:
     save = cache.save_overload
 
     def save_overload(signature: Any, data: Any) -> None:
-        with contextlib.suppress(OSError, RuntimeError):
+        with suppress(OSError, RuntimeError):
             save(signature, data)
 
     cache.save_overload = save_overload

@@ -234,28 +234,24 @@ def block_layers(found: Entry, *path: str) -> list[tuple[str, dict[str, Any]]]:
     result = []
     for block in found.blocks:
         values: Any = block.values
-        for depth, name in enumerate(path, 1):
-            values = values.get(name) or {}
+        name = block.name
+        for part in path:
+            name += f".{part}"
+            values = values.get(part) or {}
             if not isinstance(values, Mapping):
-                where = f"{block.file}, block '{'.'.join((block.name, *path[:depth]))}'"
                 raise UserError(
-                    f"{where}: expected a mapping of keys to values, got {shown(values)}"
+                    f"{block.file}, block '{name}': expected a mapping of keys to values, got "
+                    f"{shown(values)}"
                 )
         if values or (path == ("default",) and block is found.blocks[-1]):
-            result.append(
-                (
-                    f"{block.file}, block '{'.'.join((block.name, *path))}'",
-                    copy.deepcopy(dict(values)),
-                )
-            )
+            result.append((f"{block.file}, block '{name}'", copy.deepcopy(dict(values))))
     return result
 
 
 def presets(found: Entry) -> list[str]:
     """The names of an implementation's presets."""
-    return list(
-        dict.fromkeys(name for block in found.blocks for name in block.values.get("presets") or {})
-    )
+    names = (name for block in found.blocks for name in block.values.get("presets") or {})
+    return list(dict.fromkeys(names))
 
 
 def merged_values(
@@ -291,9 +287,8 @@ def merged_values(
 
 def keys(found: Entry) -> list[str]:
     """The keys of an implementation's config."""
-    return list(
-        dict.fromkeys(key for _, values in block_layers(found, "default") for key in values)
-    )
+    names = (key for _, values in block_layers(found, "default") for key in values)
+    return list(dict.fromkeys(names))
 
 
 def require_offline(found: Entry) -> None:
@@ -315,10 +310,10 @@ def as_setting(flag: str) -> str | None:
         return f"--gamename {flag}" if flag in GAMES else None
     word = flag.lstrip("-").replace("-", "_")
     known = {key for found in entries().values() for key in keys(found)}
-    settings = [f"--set {key}=VALUE" for key in (word, *OTHER_WORDS.get(word, ())) if key in known]
-    return (
-        ", or ".join([*([OTHER_FLAGS[word]] if word in OTHER_FLAGS else []), *settings[:1]]) or None
-    )
+    meant = [OTHER_FLAGS[word]] if word in OTHER_FLAGS else []
+    settings = [key for key in (word, *OTHER_WORDS.get(word, ())) if key in known]
+    meant += [f"--set {key}=VALUE" for key in settings[:1]]
+    return ", or ".join(meant) or None
 
 
 def check_key(where: str, key: str, known: Sequence[str]) -> None:
@@ -352,11 +347,11 @@ def _within(base: Any, path: list[str], value: Any, where: str) -> Any:
             f"{where}: {shown(path[0])} is none of {', '.join(map(str, names))}; leave it out, or "
             "name it as well"
         )
-    mapping: dict[Any, Any] = {}
+    mapping: Mapping[Any, Any] = {}
     if isinstance(names, list):
         mapping = {name: {} for name in names}
     elif isinstance(base, Mapping):
-        mapping = dict(base)
+        mapping = base
     return {**mapping, path[0]: _within(mapping.get(path[0]), path[1:], value, where)}
 
 
@@ -417,17 +412,16 @@ def _validated(schema: type[C], values: Mapping[str, Any]) -> C:
     try:
         return schema(**values)
     except ValidationError as error:
-        whole = False
+        changed = values
         for each in error.errors():
             given = each["input"]
             if each["type"] != "int_type" or not isinstance(given, float):
                 continue
             if abs(given) <= WHOLE and given.is_integer():
-                values = _replaced(values, each["loc"], int(given))
-                whole = True
-        if not whole:
+                changed = _replaced(changed, each["loc"], int(given))
+        if changed is values:
             raise
-        return _validated(schema, values)
+        return _validated(schema, changed)
 
 
 def _replaced(values: Any, place: Sequence[Any], value: Any) -> Any:
@@ -534,12 +528,12 @@ def refuse_hidden_preset(
     """UserError for a preset of which a file of ``--config``, e.g. the record of a run without
     it, leaves nothing.
     """
-    plain, own = (
-        dataclasses.asdict(
-            build_config(schema, merged_values(implementation, gamename, name)).resolved(gamename)
-        )
-        for name in (None, preset)
-    )
+
+    def values(name: str | None) -> dict[str, Any]:
+        built = build_config(schema, merged_values(implementation, gamename, name))
+        return dataclasses.asdict(built.resolved(gamename))
+
+    plain, own = values(None), values(preset)
     changed = [key for key, value in own.items() if value != plain[key]]
     if changed and all(key in config and config[key] != own[key] for key in changed):
         raise UserError(
@@ -591,10 +585,7 @@ def method_config(
     if isinstance(config, schema):
         return config
     config = _given(config, preset)
-    if (
-        preset is None
-        and not settings
-        and all(field.name in config for field in dataclasses.fields(schema))
-    ):
+    keys = {field.name for field in dataclasses.fields(schema)}
+    if preset is None and not settings and keys <= config.keys():
         return build_config(schema, [("config", config)])
     return load_config(schema, implementation, gamename, preset, config, settings, where)

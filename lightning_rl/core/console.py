@@ -117,18 +117,12 @@ class ProgressBar:
         allows.
         """
         now = time.monotonic()
-        if (
-            self.epoch is not None
-            and part > self._part
-            and now > self._next
-            and os.getpid() == self._pid
-        ):
+        if self.epoch is None or part <= self._part or now <= self._next:
+            return
+        if os.getpid() == self._pid:
             self._part, self._next = part, now + _PART_EVERY_S
-            self._draw(
-                min(1.0, self.share + part * self.epoch),
-                [f"{part:.0%} of this {self.called}", *self._facts],
-                now,
-            )
+            share = min(1.0, self.share + part * self.epoch)
+            self._draw(share, [f"{part:.0%} of this {self.called}", *self._facts], now)
 
     def _draw(self, share: float, facts: Sequence[str], now: float) -> None:
         if self._bar is not None:

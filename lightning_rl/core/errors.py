@@ -59,13 +59,11 @@ def user_message(error: Exception, resumable: bool) -> str | None:
             f"the disk is full ({error}); files on disk are intact: free space, {again}"
         )
     if isinstance(error, OSError) and error.filename is not None:
-        name = (
-            os.fsdecode(error.filename)
-            if isinstance(error.filename, bytes)
-            else str(error.filename)
-        )
+        name = error.filename
+        if isinstance(name, bytes):
+            name = os.fsdecode(name)
         return (
-            f"'{shorten(name, 200)}' cannot be used: {error.strerror}; check the path and its "
+            f"'{shorten(str(name), 200)}' cannot be used: {error.strerror}; check the path and its "
             "permissions"
         )
     if isinstance(error, MemoryError) or (

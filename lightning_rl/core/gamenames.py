@@ -110,9 +110,8 @@ def _buttongrid(grid_size: int = 5, num_buttons: int = 3) -> Game:
 
 
 def _panflute(num_pipes: int = 5) -> Game:
-    return _sized(
-        "PanFlute", 200 / max(num_pipes, 1), num_pipes=num_pipes
-    )  # best: the right order, and lucky events
+    best = 200 / max(num_pipes, 1)  # the right order, and lucky events
+    return _sized("PanFlute", best, num_pipes=num_pipes)
 
 
 def _noisyroom(percent: int = 25) -> Game:
@@ -248,10 +247,10 @@ def register_env(
     if horizon is not None:
         horizon = whole_number(f"{where}: horizon", horizon, 1)
     one_hot, sparse = truth(f"{where}: one_hot", one_hot), truth(f"{where}: sparse", sparse)
-    given_max = _own_return(where, "max_return", max_return)
+    if max_return != math.inf:
+        max_return = _own_return(where, "max_return", max_return)
     min_return = _own_return(where, "min_return", min_return)
     solved_return = _own_return(where, "solved_return", solved_return)
-    max_return = math.inf if given_max is None else given_max
     if min_return is not None and min_return > max_return:
         raise UserError(
             f"{where}: min_return {min_return:g} is above max_return {max_return:g}; lower it"
@@ -331,18 +330,19 @@ def base_name(gamename: str) -> str:
     """
     if gamename in GAMES:
         return gamename
-    if (
-        registered := gamename.rpartition(":")[2]
-    ) in GAMES.keys() - BUILT_IN:  # by the module before the colon
+    registered = gamename.rpartition(":")[2]
+    if registered in GAMES.keys() - BUILT_IN:  # by the module before the colon
         return registered
-    if gamename.partition("-")[0] in SIZED:
-        return gamename.partition("-")[0]
+    sized = gamename.partition("-")[0]
+    if sized in SIZED:
+        return sized
     if registered.startswith(OWN_IDS):  # by whichever of our modules
         gamename = registered
-    plain = {
-        name: game for name, game in GAMES.items() if name in BUILT_IN or not game.kwargs
-    }  # an id is without arguments
-    return next((name for name, game in plain.items() if game.env == gamename), gamename)
+    for name, game in GAMES.items():
+        # an id is without arguments
+        if game.env == gamename and (name in BUILT_IN or not game.kwargs):
+            return name
+    return gamename
 
 
 def named_game(gamename: str) -> Game | None:
@@ -380,17 +380,16 @@ def unknown_gamename(gamename: str, ids: Iterable[str] = ()) -> UserError:
     module, _, name = gamename.rpartition(":")
     stems = {_VERSION.sub("", known): known for known in sorted(ids, key=_version)}
     names = {known: known for known in GAMES}
-    known = (
-        names | stems if _VERSION.search(name) else stems | names
-    )  # the last of several that differ in case counts
+    # the last of several that differ in case counts
+    known = names | stems if _VERSION.search(name) else stems | names
     remedy = (
         f"choose one of: {', '.join(GAMES)}; or a Gymnasium id, e.g. MountainCar-v0 or "
         "my_package:MyEnv-v0"
     )
     if (near := nearest(_VERSION.sub("", name), known, 0.7)) is not None:
-        suggested = (
-            known[near] if not module or known[near] in BUILT_IN else f"{module}:{known[near]}"
-        )
+        suggested = known[near]
+        if module and suggested not in BUILT_IN:
+            suggested = f"{module}:{suggested}"
         remedy = f"did you mean '{suggested}'?"
     own = "" if module else f"{'' if remedy.endswith('?') else ';'} if it is yours: {NAME_MODULE}"
     return UserError(f"unknown gamename '{shorten(gamename)}'; {remedy}{own}")

@@ -69,14 +69,16 @@ class Whole(Kind):
             value = int(text)
         except ValueError as error:
             raise ArgumentTypeError(f"invalid whole number: '{shorten(text)}'") from error
+        if fault := self.fault(value):
+            raise ArgumentTypeError(f"{shown(value)} {fault}")
+        return value
+
+    def fault(self, value: int) -> str:
+        """What is wrong with a number; empty for nothing."""
         if value < self.low:
             reason = "negative" if self.low == 0 else "too small"
-            raise ArgumentTypeError(f"{shown(value)} is {reason}, it must be {self.low} or more")
-        if value > self.high:
-            raise ArgumentTypeError(
-                f"{shown(value)} is too large, it must be {self.high:,} or less"
-            )
-        return value
+            return f"is {reason}, it must be {self.low} or more"
+        return f"is too large, it must be {self.high:,} or less" if value > self.high else ""
 
     def check(self, name: str, value: Any) -> int:
         return whole_number(name, value, self.low, self.high)
@@ -88,16 +90,15 @@ class Interval(Whole):
     def __init__(self) -> None:
         super().__init__(-1)
 
-    def __call__(self, text: str) -> int:
-        value = super().__call__(text)
+    def fault(self, value: int) -> str:
         if value == 0:
-            raise ArgumentTypeError("0 is not an interval, it must be 1 or more, or -1 for never")
-        return value
+            return "is not an interval, it must be 1 or more, or -1 for never"
+        return super().fault(value)
 
     def check(self, name: str, value: Any) -> int:
         interval = super().check(name, value)
         if interval == 0:
-            raise UserError(f"{name} 0: it must be 1 or more, or -1 for never")
+            raise UserError(f"{name} 0 {self.fault(0)}")
         return interval
 
 
@@ -107,14 +108,11 @@ class ProcessCount(Whole):
     def __init__(self) -> None:
         super().__init__(1)
 
-    def __call__(self, text: str) -> int:
-        value = super().__call__(text)
+    def fault(self, value: int) -> str:
         most = cores()
         if value > most:
-            raise ArgumentTypeError(
-                f"{value} processes on {most} cores, it must be {most} or fewer"
-            )
-        return value
+            return f"processes on {most} cores, it must be {most} or fewer"
+        return super().fault(value)
 
 
 class Number(Kind):
@@ -127,7 +125,13 @@ class Number(Kind):
             raise ArgumentTypeError(f"invalid number: '{shorten(text)}'") from error
         if not math.isfinite(value):
             raise ArgumentTypeError(f"{value} is not finite; give a finite number")
+        if fault := self.fault(value):
+            raise ArgumentTypeError(f"{text} {fault}")
         return value
+
+    def fault(self, value: float) -> str:
+        """What is wrong with a number; empty for nothing."""
+        return ""
 
     def check(self, name: str, value: Any) -> float:
         number = one_number(value)
@@ -139,11 +143,8 @@ class Number(Kind):
 class Positive(Number):
     """A number above 0."""
 
-    def __call__(self, text: str) -> float:
-        value = super().__call__(text)
-        if value <= 0:
-            raise ArgumentTypeError(f"{text} must be a number above 0")
-        return value
+    def fault(self, value: float) -> str:
+        return "" if value > 0 else "must be a number above 0"
 
 
 class Inches(Number):
@@ -151,11 +152,8 @@ class Inches(Number):
 
     metavar = "INCHES"
 
-    def __call__(self, text: str) -> float:
-        value = super().__call__(text)
-        if not 1 <= value <= 40:
-            raise ArgumentTypeError(f"{text} inches: a picture has 1 to 40, e.g. 3.25")
-        return value
+    def fault(self, value: float) -> str:
+        return "" if 1 <= value <= 40 else "inches: a picture has 1 to 40, e.g. 3.25"
 
 
 class AnyPath(Kind):

@@ -32,10 +32,8 @@ LARGEST_NUMBER = 1e100  # in a CSV or an event file: means and squares of these 
 EVENT_BYTES = 2**32  # of a TensorBoard file
 PICTURE_BYTES = 2**26  # of a picture or film in a report
 CHECKPOINT_BYTES, PROXY_BYTES = 2**36, 2**30
-ARCHIVE_PARTS, STRUCTURE_BYTES = (
-    50_000,
-    2**25,
-)  # of a torch file: its tensors, and all that is no number in a tensor
+# of a torch file: its tensors, and all that is no number in a tensor
+ARCHIVE_PARTS, STRUCTURE_BYTES = 50_000, 2**25
 NAME_BYTES, PATH_BYTES = 255, 4096  # of Linux
 YAML_BYTES, YAML_VALUES, YAML_DEPTH = 2**20, 50_000, 20
 
@@ -78,9 +76,8 @@ def within(low: float, high: float) -> str:
     range is within the limits.
     """
     largest = max(abs(low), abs(high))
-    for digits in (
-        range(3, 12) if math.isfinite(largest) else ()
-    ):  # more, where no number of three lies between
+    # more, where no number of three lies between
+    for digits in range(3, 12) if math.isfinite(largest) else ():
         unit = 10.0 ** (math.floor(math.log10(largest)) + 1 - digits) if largest else 1.0
         inner = [unit * math.ceil(low / unit - 1e-9), unit * math.floor(high / unit + 1e-9)]
         if inner[0] <= inner[1]:

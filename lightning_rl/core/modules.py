@@ -8,10 +8,10 @@ heavy.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.machinery import ModuleSpec, PathFinder
 
@@ -42,7 +42,7 @@ def allow(gamename: object) -> None:
         os.environ[_TYPED] = "\n".join([*_noted(), module])
 
 
-@contextlib.contextmanager
+@contextmanager
 def from_file() -> Iterator[None]:
     """What is called within has its gamenames from a file: they allow nothing."""
     before = _from_file.set(True)
@@ -113,7 +113,7 @@ class _TypedModules:
 _RANKS = ("RANK", "LOCAL_RANK", "SLURM_PROCID", "JSM_NAMESPACE_RANK")
 
 
-@contextlib.contextmanager
+@contextmanager
 def readable_ranks() -> Iterator[None]:
     """Meanwhile no variable of a cluster is there that holds no number: Lightning reads them as
     it is imported, and raises.

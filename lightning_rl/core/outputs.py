@@ -96,10 +96,8 @@ class Out:
 def refuse_run_file(path: Path, remedy: str) -> None:
     """UserError for what may be a run's own file, however much the user insists."""
     for each in (path, path.resolve()):  # itself, and what a link points to
-        of_a_run = (
-            each.suffix in _OF_RUNS or each.name == RECORD or each.name.startswith("events.out.")
-        )
-        if each.exists() and of_a_run:
+        known = each.suffix in _OF_RUNS or each.name == RECORD
+        if each.exists() and (known or each.name.startswith("events.out.")):
             kinds = ", ".join((*_OF_RUNS, RECORD))
             raise UserError(
                 f"'{path}' may be part of a run ({kinds}), which nothing overwrites; {remedy}"

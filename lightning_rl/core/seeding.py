@@ -86,9 +86,8 @@ def kept_generators() -> Iterator[None]:
 
 NOISE: dict[str, Callable[[np.random.Generator, tuple[int, ...]], npt.NDArray[np.floating]]] = {
     "uniform": lambda rng, shape: rng.random(shape, dtype=np.float32),
-    "uniform64": lambda rng, shape: rng.random(
-        shape
-    ),  # fine enough for indices into millions of rows
+    # fine enough for indices into millions of rows
+    "uniform64": lambda rng, shape: rng.random(shape),
     "normal": lambda rng, shape: rng.standard_normal(shape, dtype=np.float32),
     "gumbel": lambda rng, shape: rng.gumbel(size=shape).astype(np.float32),
 }
@@ -103,9 +102,8 @@ for it most of the time.
 
 @cache
 def _helpers() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(
-        4, thread_name_prefix="noise"
-    )  # numpy draws without the interpreter's lock
+    # numpy draws without the interpreter's lock
+    return ThreadPoolExecutor(4, thread_name_prefix="noise")
 
 
 class MemberNoise:
@@ -129,14 +127,8 @@ class MemberNoise:
         lengths: Sequence[int] | None = None,
         block: int = NOISE_BLOCK,
     ):
-        self.block = block
-        self.seeds, self.purpose, self.shape, self.kind, self.device = (
-            list(seeds),
-            purpose,
-            shape,
-            kind,
-            device,
-        )
+        self.block, self.seeds, self.purpose = block, list(seeds), purpose
+        self.shape, self.kind, self.device = shape, kind, device
         self.lengths = None if lengths is None else list(lengths)
         self._number, self._block = -1, torch.empty(0)
         self._held: tuple[int, torch.Tensor] | None = None
@@ -155,8 +147,7 @@ class MemberNoise:
         """Like ``at``, but copied into one fixed tensor, as CUDA graphs need it; ``at`` then
         returns that for this step.
         """
-        number, place = divmod(step, self.block)
-        noise = self.whole(number)[place]
+        noise = self.at(step)
         if self._held is None:
             self._held = step, noise.clone()
         elif self._held[0] != step:
@@ -166,11 +157,10 @@ class MemberNoise:
     def whole(self, number: int) -> torch.Tensor:
         """The noise ``[block, N, *shape]`` of steps ``number * block`` and on."""
         if number != self._number:
-            drawn = (
-                self._ahead[1].result()
-                if self._ahead and self._ahead[0] == number
-                else self._draw(number)
-            )
+            if self._ahead and self._ahead[0] == number:
+                drawn = self._ahead[1].result()
+            else:
+                drawn = self._draw(number)
             self._block, self._number = torch.from_numpy(drawn).to(self.device), number
             if self._block.device.type in AHEAD:
                 self._ahead = number + 1, _helpers().submit(self._draw, number + 1)
@@ -183,10 +173,8 @@ class MemberNoise:
         return {**vars(self), "_ahead": None}
 
     def _draw(self, number: int) -> npt.NDArray[np.floating]:
-        draw, rngs = (
-            NOISE[self.kind],
-            [generator(seed, self.purpose, number) for seed in self.seeds],
-        )
+        draw = NOISE[self.kind]
+        rngs = [generator(seed, self.purpose, number) for seed in self.seeds]
         if self.lengths is None:
             return np.stack([draw(rng, (self.block, *self.shape)) for rng in rngs], axis=1)
         rows = [

@@ -4,19 +4,17 @@ nothing heavy.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-EPOCH_S, LEAVE_S = (
-    7.0,
-    9.5,
-)  # after the signal: until an epoch is left as it is, and until the process ends wherever it is
+# after the signal: until an epoch is left as it is, and until the process ends wherever it is
+EPOCH_S, LEAVE_S = 7.0, 9.5
 REPEATED_S = 0.3  # a terminal or a cluster, and a parent, may send the same signal
 
 
@@ -41,7 +39,7 @@ def after(seconds: float, action: Callable[..., object], *arguments: Any) -> thr
     return timer
 
 
-@contextlib.contextmanager
+@contextmanager
 def stoppable() -> Iterator[None]:
     """Inside, a signal raises ``Stopped``; what has not ended by itself after that is ended."""
     if threading.current_thread() is not threading.main_thread():

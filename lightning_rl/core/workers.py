@@ -55,11 +55,8 @@ def check_sendable(work: object) -> None:
         return
     try:
         _Finder(BytesIO()).dump(work)
-    except (
-        AttributeError,
-        TypeError,
-        pickle.PicklingError,
-    ) as error:  # a function within a function, an open file
+    # a function within a function, an open file
+    except (AttributeError, TypeError, pickle.PicklingError) as error:
         raise UserError(
             f"worker processes cannot be given this ({error}); {_TO_A_MODULE}"
         ) from error
@@ -75,10 +72,8 @@ class _Finder(pickle.Pickler):
 
     def reducer_override(self, found: Any) -> Any:
         main: Any = sys.modules["__main__"]
-        nowhere = (
-            getattr(main, "__spec__", None) is None
-            and not Path(getattr(main, "__file__", "")).is_file()
-        )
+        is_module = getattr(main, "__spec__", None) is not None
+        nowhere = not is_module and not Path(getattr(main, "__file__", "")).is_file()
         if nowhere and isinstance(found, type | FunctionType) and found.__module__ == "__main__":
             name = found.__qualname__
             raise UserError(

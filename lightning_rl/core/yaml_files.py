@@ -97,9 +97,7 @@ def parse_yaml(text: str, where: str, *, trusted: bool = False) -> Any:
     try:
         shallow = trusted or sum(map(text.count, _INDICATORS)) < _FEW
         return yaml.load(text, Loader=_FastLoader if shallow else _Loader)
-    except (
-        Exception
-    ) as error:  # PyYAML's constructors raise whatever int(), float() and the like do
+    except Exception as error:  # PyYAML's constructors raise what int(), float() and the like do
         raise UserError(
             f"{where}: not valid YAML: {shorten(' '.join(str(error).split()), 200)}"
         ) from error

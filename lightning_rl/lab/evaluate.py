@@ -23,7 +23,7 @@ from lightning_rl.envs.gym import can_film
 from lightning_rl.functional.statistics import summarise
 from lightning_rl.lab.beside import beside, owned_report, report_file
 from lightning_rl.lab.evaluation import Evaluation
-from lightning_rl.lab.tables import put_rows
+from lightning_rl.lab.tables import Rows, put_rows
 from lightning_rl.lab.words import asked_text, exact, in_words, parse_command
 from lightning_rl.methods.base import Method
 from lightning_rl.rollouts.data_module import evaluation_requests
@@ -211,7 +211,7 @@ def print_report(report: Mapping[str, Any]) -> None:
         # Of a calibrated policy.
         caption = f"asked: {in_words(report['asked'])}, which is the command {command}"
     columns = ("mean", "sd", "median", "iqm", "min", "max")
-    rows: list[Sequence[str]] = [("", *columns, "length (min-max)")]
+    rows: Rows = [("", *columns, "length (min-max)")]
     for mode in ("sampled", "greedy"):
         stats = report[mode]
         length = "{mean:.0f} ({min:.0f}-{max:.0f})".format(**stats["length"])

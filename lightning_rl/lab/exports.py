@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 
 from lightning_rl.core.lines import say
 from lightning_rl.core.workers import default_workers
@@ -11,7 +11,7 @@ from lightning_rl.run.acting import load
 from lightning_rl.run.export import begin_export
 
 
-def show(arguments: argparse.Namespace) -> None:
+def show(arguments: Namespace) -> None:
     """Exports an agent, with its score if episodes are asked for."""
     begin_export(arguments.out, arguments.force)  # before the work
     agent = load(arguments.agent)

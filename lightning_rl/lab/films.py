@@ -4,12 +4,12 @@ in a PNG, or in a window.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import math
 import os
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ _MARK = b"lightning_rl film"
 _INSTEAD = "leave it out, for a film in a file"
 
 
-def show(arguments: argparse.Namespace) -> None:
+def show(arguments: Namespace) -> None:
     """Films an agent under each command, or shows it in a window."""
     path = checkpoint_at(Path(arguments.agent))
     method = load_method(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from lightning_rl.core.console import counting
 from lightning_rl.core.errors import UserError
 from lightning_rl.functional.pareto import hypervolume
 from lightning_rl.lab.evaluate import play
-from lightning_rl.lab.tables import put_rows
+from lightning_rl.lab.tables import Rows, put_rows
 from lightning_rl.methods.pareto import PCN
 from lightning_rl.methods.pareto.buffer import vector_returns
 from lightning_rl.run.asking import Asked
@@ -50,7 +50,7 @@ def play_front(method: PCN, episodes: int, num_workers: int) -> dict[str, Any]:
 def print_front(report: Mapping[str, Any]) -> None:
     """The table that ``--command sweep`` shows."""
     names = report["objectives"]
-    rows: list[Sequence[str]] = [(*(f"commanded {name}" for name in names), *names)]
+    rows: Rows = [(*(f"commanded {name}" for name in names), *names)]
     for row in report["rows"]:
         numbers = [row[f"commanded_{name}"] for name in names] + [row[name] for name in names]
         rows.append([f"{number:.1f}" for number in numbers])

@@ -4,7 +4,7 @@ episodes to look at, in a window or, where there is no screen, in a film.
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from lightning_rl.run.shipped import results_folder
 from lightning_rl.run.state import checkpoint_at
 
 
-def show(arguments: argparse.Namespace) -> None:
+def show(arguments: Namespace) -> None:
     """Plays, says what was obtained, and shows three of the episodes."""
     path = checkpoint_at(Path(arguments.agent))
     method = load_method(path)
@@ -57,7 +57,7 @@ def show(arguments: argparse.Namespace) -> None:
     write_film(out, film_scenes(method, scenes, form, _nothing))
 
 
-def asked_for(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, float]:
+def asked_for(arguments: Namespace, names: Sequence[str]) -> dict[str, float]:
     """What the flags ask of an agent that knows ``names``, by name."""
     if arguments.wanted is None:
         return parse_command(arguments.command, names)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +31,7 @@ from lightning_rl.run.state import checkpoint_at
 _AT_ONCE = 20  # episodes
 
 
-def show(arguments: argparse.Namespace) -> None:
+def show(arguments: Namespace) -> None:
     """Records and says what was written."""
     minari()  # before the work
     folder, name = place_of(arguments.out)

@@ -19,7 +19,7 @@ from lightning_rl.lab.beside import beside, owned_report, report_file
 from lightning_rl.lab.evaluate import about, play
 from lightning_rl.lab.front import play_front, print_front
 from lightning_rl.lab.obedience import NEAR, far_apart, misses, obedience
-from lightning_rl.lab.tables import put_rows
+from lightning_rl.lab.tables import Rows, put_rows
 from lightning_rl.lab.words import evenly, exact, parse_sweep
 from lightning_rl.methods.base import Method
 from lightning_rl.run.asking import Asked, full_command
@@ -130,7 +130,7 @@ def print_sweep(report: Mapping[str, Any]) -> None:
         columns.append("episodes miss by")
     shares = _shares(report)
     columns += [name.replace("_", " ") for name in shares]
-    rows: list[Sequence[str]] = [(f"commanded {report['command_name']}", *columns)]
+    rows: Rows = [(f"commanded {report['command_name']}", *columns)]
     for row in report["rows"]:
         numbers = [row[name] for name in ("obtained_mean", "obtained_sd", "episode_error")]
         cells = [*map(three_digits, numbers[: len(columns) - len(shares)])]

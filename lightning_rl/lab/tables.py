@@ -22,6 +22,9 @@ from lightning_rl.core.outputs import File, Out, owned_table
 if TYPE_CHECKING:
     import pandas as pd
 
+Rows = list[Sequence[str]]
+"""Header and rows of a table for people."""
+
 IDENTITY = ("gamename", "implementation")
 """What the curves of a claim are of: columns of the CSV of its runs, as they are the same in
 every row of a curve.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
@@ -359,7 +359,7 @@ class LoadedAgent:
                 )
             return image.reshape(-1)
         if not is_vector(self._space):
-            with contextlib.suppress(ValueError):
+            with suppress(ValueError):
                 return self._finite(flattened(self._space, obs))
         found = _as_numbers(obs)
         size = self.method.spec.obs_size

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import math
 import os
@@ -12,6 +11,7 @@ import threading
 import time
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -93,7 +93,7 @@ class StopOnSignal(Callback):
 
     def _end(self) -> None:
         for folder in self.folders:
-            with contextlib.suppress(UserError):
+            with suppress(UserError):
                 write_state(folder, "interrupted")
         os._exit(128 + self.signal)
 
@@ -477,7 +477,7 @@ def scores(folder: Path, monitor: str) -> dict[str, float]:
     found = {}
     for path in folder.glob("epoch=*.ckpt"):
         if re.fullmatch(_BEST, path.name) and is_recorded(path):
-            with contextlib.suppress(UserError):  # damaged: it is written over when its turn comes
+            with suppress(UserError):  # damaged: it is written over when its turn comes
                 score = read_checkpoint(path).get(monitor)
                 if isinstance(score, float) and not math.isnan(score):
                     found[path.name] = score

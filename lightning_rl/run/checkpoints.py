@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import pickle
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -184,7 +184,7 @@ def write_together(paths: Sequence[Path], contents: Iterable[Any]) -> None:
         for path, content in zip(paths, contents, strict=True):
             write_plain(next_to(path), content)
     except BaseException:
-        with contextlib.suppress(UserError):
+        with suppress(UserError):
             for path in paths:
                 remove(next_to(path))
         raise

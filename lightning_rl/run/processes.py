@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import multiprocessing
 import os
@@ -12,6 +11,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
 from types import FrameType
 
@@ -66,7 +66,7 @@ def train_groups(options: RunOptions, count: int) -> int:
     )
 
 
-@contextlib.contextmanager
+@contextmanager
 def signals_to(processes: Sequence[BaseProcess]) -> Iterator[None]:
     """Leaves stopping to these processes: signals are passed on, and who is still there when it
     should have left is ended.

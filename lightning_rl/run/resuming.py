@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +152,6 @@ def _count(weights: Any, counter: str) -> int:
     loaded.
     """
     value: Any = weights.get(counter) if isinstance(weights, dict) else None
-    with contextlib.suppress(ValueError, TypeError, RuntimeError, OverflowError):
+    with suppress(ValueError, TypeError, RuntimeError, OverflowError):
         return int(value)
     return 0

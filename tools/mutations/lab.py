@@ -29,7 +29,7 @@ MUTATIONS = [
         "lab/protocols/agents.py", "experiments/test_protocols.py::test_agents_that_failed_are_as_bad_as_the_worst_of_all_stacks",
         ("worst = min(worst, row[name])", "worst = max(-worst, row[name])"),
         ("worst if math.isfinite(worst) else ALL_FAILED", "worst"),
-        ("[worst] * len(row[key]) if isinstance(row[key], list) else worst", "worst"),
+        ("[worst] * len(value) if isinstance(value, list) else worst", "worst"),
     ),
     *area(
         "lab/protocols/agents.py", "experiments/test_protocols.py::test_no_number_of_episodes_ends_what_is_measured_over_steps",

@@ -4,8 +4,8 @@ physics, policies, agents.
 
 from __future__ import annotations
 
-import argparse
 import json
+from argparse import Namespace
 from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -33,7 +33,7 @@ _SCRIPTS = (
 )
 
 
-def show(arguments: argparse.Namespace) -> None:
+def show(arguments: Namespace) -> None:
     """Serves the page of some agents, or saves it."""
     text = page(arguments.agent, arguments.code)
     if arguments.out is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -142,7 +142,7 @@ def read_sweeps(sources: Sequence[str]) -> pd.DataFrame:
     return table[[*COLUMNS, *MISSES]]
 
 
-def draw(given: argparse.Namespace) -> None:
+def draw(given: Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv."""
     published = read_sweeps(given.reference)["run"].unique() if given.reference else ()
     draw_sweeps(given.out, read_sweeps([*given.sources, *given.reference]), given.title, published)

@@ -4,8 +4,8 @@ published curves.
 
 from __future__ import annotations
 
-import argparse
 import itertools
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -329,7 +329,7 @@ def uneven(group: Group) -> bool:
     return bool((present.any(axis=0) != present.all(axis=0)).any())
 
 
-def draw(given: argparse.Namespace) -> None:
+def draw(given: Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv."""
     references = [read_reference(source, given.x) for source in given.reference]
     games, width = read_groups(given)

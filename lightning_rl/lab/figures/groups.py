@@ -4,8 +4,8 @@ made of.
 
 from __future__ import annotations
 
-import argparse
 import itertools
+from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -177,11 +177,11 @@ def labelled_runs(
     return table
 
 
-def read_runs(given: argparse.Namespace) -> pd.DataFrame:
+def read_runs(given: Namespace) -> pd.DataFrame:
     """``labelled_runs`` as the arguments of a figure say."""
     return labelled_runs(given.sources, given.tag, given.x, given.group)
 
 
-def read_groups(given: argparse.Namespace) -> tuple[dict[str, list[Group]], float]:
+def read_groups(given: Namespace) -> tuple[dict[str, list[Group]], float]:
     """The groups that the arguments name, by environment, and the bins' width."""
     return make_groups(read_runs(given), given.x, given.bin)

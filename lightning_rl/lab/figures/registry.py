@@ -7,7 +7,7 @@ imported when it is drawn, not for ``--help``.
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 
 from lightning_rl.core.arguments import Argument, Tool, argument, force, repeated, switch
 from lightning_rl.core.kinds import checked_path, figure_path, inches, number, positive
@@ -43,7 +43,7 @@ LEGENDS = (
 class Figure(Tool):
     """Overwrites nothing that it reads, nor, without ``--force``, what no figure has written."""
 
-    def call(self, given: argparse.Namespace) -> None:
+    def call(self, given: Namespace) -> None:
         from lightning_rl.lab.figures.runs import split_label
 
         inputs = []

@@ -4,7 +4,7 @@ of them.
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from collections.abc import Sequence
 
 import numpy as np
@@ -21,7 +21,7 @@ from lightning_rl.lab.figures.groups import (
     units_text,
 )
 from lightning_rl.lab.figures.registry import SCORES
-from lightning_rl.lab.tables import interval, markdown, put_rows, save_table
+from lightning_rl.lab.tables import Rows, interval, markdown, put_rows, save_table
 
 FAR = 0.9  # of the longest run's length; shorter ones are pointed out
 FINAL_SHARE = 0.1
@@ -92,16 +92,14 @@ def score_table(games: dict[str, list[Group]], threshold: float | None) -> pd.Da
     return pd.concat(parts, ignore_index=True)
 
 
-def summary_rows(table: pd.DataFrame, unit: str) -> list[tuple[str, ...]]:
+def summary_rows(table: pd.DataFrame, unit: str) -> Rows:
     """Header and one row per group, for people: mean and its 95 % interval. Columns without any
     value are left out.
 
     unit: what the x axis counts.
     """
     scores = ("final", "best", "area under curve")
-    rows: list[tuple[str, ...]] = [
-        ("environment", "group", "seeds", *scores, f"{unit} to threshold")
-    ]
+    rows: Rows = [("environment", "group", "seeds", *scores, f"{unit} to threshold")]
     for (game, label), group in table.groupby(["gamename", "group"], sort=False):
         at = group.set_index("run")
         seeds = str(at.index.str.startswith("seed_").sum())
@@ -122,7 +120,7 @@ def _to_threshold(at: pd.DataFrame) -> str:
     return f"{when:{exact}} to {limit:g}"
 
 
-def show_scores(given: argparse.Namespace) -> None:
+def show_scores(given: Namespace) -> None:
     """Prints the table, and writes OUT-scores.csv without ``--markdown``."""
     games, width = read_groups(given)
     every = all_groups(games)
@@ -139,7 +137,7 @@ def show_scores(given: argparse.Namespace) -> None:
 
 
 def show_rows(
-    given: argparse.Namespace,
+    given: Namespace,
     name: str,
     table: pd.DataFrame,
     rows: Sequence[Sequence[str]],

@@ -4,7 +4,7 @@ key.
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -97,7 +97,7 @@ def _scatter(axes: Axes, key: str, scored: Sequence[Trial]) -> None:
         axes.locator_params(axis="x", nbins=4)
 
 
-def draw(given: argparse.Namespace) -> None:
+def draw(given: Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv."""
     search = read_search(given.folder)
     draw_search(given.out, ranked(read_trials(given.folder), search["tune"]["mode"]), search)

@@ -4,11 +4,11 @@ of them as one stack.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import math
+from argparse import Namespace
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -107,9 +107,11 @@ class AgentKind:
         )
 
 
+Stacks = Iterator[tuple[list[Job], list[dict[str, Any]]]]
+"""The jobs of agents, stack by stack, and a row of each."""
 Variants = list[tuple[AgentKind, list[Job]]]
 LoopFor = Callable[[AgentKind, Proxy], InnerLoop]
-Train = Callable[[AgentKind, list[Job]], Iterator[tuple[list[Job], list[dict[str, Any]]]]]
+Train = Callable[[AgentKind, list[Job]], Stacks]
 
 
 def make_kinds(
@@ -176,11 +178,7 @@ def train_stacks(
             )
 
 
-def failed_last(
-    trained: Iterable[tuple[list[Job], list[dict[str, Any]]]],
-    obtained: Sequence[str],
-    known: float = math.inf,
-) -> Iterator[tuple[list[Job], list[dict[str, Any]]]]:
+def failed_last(trained: Stacks, obtained: Sequence[str], known: float = math.inf) -> Stacks:
     """Stacks as they come, without agents whose returns are nan; these follow at the end, with the
     lowest return of the others.
 
@@ -204,14 +202,17 @@ def failed_last(
                 sound_rows.append(row)
         yield sound_jobs, sound_rows
     worst = worst if math.isfinite(worst) else ALL_FAILED
+    filled = []
     for row in failed_rows:
-        for key in obtained:
-            row[key] = [worst] * len(row[key]) if isinstance(row[key], list) else worst
-    yield failed_jobs, failed_rows
+        returns = {key: row[key] for key in obtained}
+        for key, value in returns.items():
+            returns[key] = [worst] * len(value) if isinstance(value, list) else worst
+        filled.append(row | returns)
+    yield failed_jobs, filled
 
 
 def write_agents(
-    given: argparse.Namespace,
+    given: Namespace,
     columns: Sequence[str],
     kinds: Sequence[AgentKind],
     jobs: Sequence[Job],
@@ -258,7 +259,7 @@ def write_agents(
 
 
 def write_proxies(
-    given: argparse.Namespace,
+    given: Namespace,
     columns: Sequence[str],
     models: Sequence[Model],
     kind: AgentKind,
@@ -290,7 +291,7 @@ def asked_kinds(
     names: Sequence[str],
     gamename: str,
     preset: str,
-    given: argparse.Namespace,
+    given: Namespace,
     steps: int | None = None,
 ) -> list[AgentKind]:
     """The agents called ``names``, as ``--hyperparameters`` and ``--set`` say; see ``make_kinds``.
@@ -308,7 +309,7 @@ def asked_kinds(
 
 
 def asked_models(
-    given: argparse.Namespace, wanted: type | None = None, refusal: str = ""
+    given: Namespace, wanted: type | None = None, refusal: str = ""
 ) -> tuple[list[Model], str]:
     """The proxies that the arguments name and their task.
 

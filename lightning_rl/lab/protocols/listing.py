@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import math
+from argparse import Namespace
 
 from lightning_rl.envs.proxies import shipped
 from lightning_rl.lab.protocols.models import Model, all_models, content_hash
@@ -21,6 +21,6 @@ def row(model: Model) -> tuple[str, ...]:
     return model.name, model.proxy.gamename, kind, seed, generations, number
 
 
-def run(given: argparse.Namespace) -> None:
+def run(given: Namespace) -> None:
     """Prints a table."""
     put_rows([COLUMNS, *map(row, all_models(given.sources or shipped()))])

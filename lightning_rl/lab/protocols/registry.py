@@ -4,7 +4,7 @@ entry here and its module.
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 
 from lightning_rl.core.arguments import Argument, Tool, argument, force, settings_of
 from lightning_rl.core.kinds import count, gamename, non_negative
@@ -95,7 +95,7 @@ class Protocol(Tool):
     all the time.
     """
 
-    def call(self, given: argparse.Namespace) -> None:
+    def call(self, given: Namespace) -> None:
         import_lightning()
         prepare_process()
         super().call(given)

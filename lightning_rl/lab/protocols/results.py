@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +127,7 @@ def print_summary(rows: Sequence[Mapping[str, str]], values: Sequence[str]) -> N
         say(f"{agent} | {protocol} | {trained_on}: {', '.join(parts)}; {len(group)} agents{where}")
 
 
-@contextlib.contextmanager
+@contextmanager
 def open_results(
     path: Path, columns: Sequence[str], key: Sequence[str], force: bool = False
 ) -> Iterator[Results]:

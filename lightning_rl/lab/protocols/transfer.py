@@ -8,8 +8,7 @@ average; on the real task when training returns do.
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Iterator
+from argparse import Namespace
 from typing import Any
 
 from lightning_rl.envs.proxies import Proxy
@@ -80,7 +79,7 @@ def tested_by(loop_for: agents.LoopFor, purpose: str, run_seed: int) -> agents.T
     ``outcome_values``.
     """
 
-    def train(kind: AgentKind, left: list[Job]) -> Iterator[tuple[list[Job], list[dict[str, Any]]]]:
+    def train(kind: AgentKind, left: list[Job]) -> agents.Stacks:
         for stack, loop, trained in train_stacks(
             kind.by_config(left, run_seed), loop_for, purpose, run_seed
         ):
@@ -89,7 +88,7 @@ def tested_by(loop_for: agents.LoopFor, purpose: str, run_seed: int) -> agents.T
     return train
 
 
-def run(given: argparse.Namespace) -> None:
+def run(given: Namespace) -> None:
     """Fills OUT.csv and prints a summary."""
     models, gamename = agents.asked_models(given)
     kinds = agents.asked_kinds(given.agents, gamename, "transfer", given, given.steps)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 
 from lightning_rl.core.limits import within
 from lightning_rl.core.lines import three_digits
@@ -11,7 +11,7 @@ from lightning_rl.lab.tables import put_rows
 from lightning_rl.run.shipped import ShippedAgent, shipped_agents
 
 
-def show(arguments: argparse.Namespace) -> None:
+def show(arguments: Namespace) -> None:
     """Prints a row for each agent, and how each was made."""
     agents = shipped_agents()
     rows = [("name", "environment", "mean return", "commands", "seed")]

@@ -4,7 +4,7 @@ seeds?
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -52,7 +52,7 @@ def over_environments(comparisons: Sequence[Comparison]) -> Interval:
     return mean_of_intervals([comparison.improvement for comparison in comparisons])
 
 
-def runs_by_environment(source: str, given: argparse.Namespace) -> dict[str, pd.DataFrame]:
+def runs_by_environment(source: str, given: Namespace) -> dict[str, pd.DataFrame]:
     """The runs of a source; UserError where they are of several methods."""
     table = labelled_runs([source], given.tag, given.x, given.group)
     games = {str(game): runs for game, runs in table.groupby("gamename", sort=False)}
@@ -67,7 +67,7 @@ def runs_by_environment(source: str, given: argparse.Namespace) -> dict[str, pd.
     return games
 
 
-def shared_part(game: str, sides: Sequence[pd.DataFrame], given: argparse.Namespace) -> list[Group]:
+def shared_part(game: str, sides: Sequence[pd.DataFrame], given: Namespace) -> list[Group]:
     """The runs of both on one grid of bins, up to where the shortest run ends; says so where
     that is not the end of all.
     """
@@ -81,7 +81,7 @@ def shared_part(game: str, sides: Sequence[pd.DataFrame], given: argparse.Namesp
     return shared
 
 
-def compare(given: argparse.Namespace) -> list[Comparison]:
+def compare(given: Namespace) -> list[Comparison]:
     """The comparisons on all environments that both have; the others are named."""
     a = runs_by_environment(given.a, given)
     b = runs_by_environment(given.b, given)
@@ -120,7 +120,7 @@ def verdict(comparison: Comparison) -> str:
     return higher
 
 
-def show(given: argparse.Namespace) -> None:
+def show(given: Namespace) -> None:
     """Prints the comparison that the arguments ask for."""
     found = compare(given)
     rows = [("environment", "A (seeds)", "B (seeds)", "A - B", "P(A > B)", "")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import functools
 import graphlib
@@ -11,6 +10,7 @@ import json
 import math
 import re
 import sys
+from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ from lightning_rl.core.config import merged_values
 from lightning_rl.core.files import read_text
 from lightning_rl.core.lines import say
 from lightning_rl.core.yaml_files import read_yaml
-from lightning_rl.lab.tables import markdown, put_rows
+from lightning_rl.lab.tables import Rows, markdown, put_rows
 from lightning_rl.run.imports import import_lightning
 
 SOURCE = re.compile(r"\[[A-Z](?:, [A-Z])*\]")
@@ -185,7 +185,7 @@ def config_table(name: str, gamename: str | None = None, preset: str | None = No
     """The Markdown table of an implementation, for a gamename and with a preset."""
     value = "default" if gamename is preset is None else "value"
     header, *table = table_of(name, values_of(name, gamename, preset), value)
-    cells: list[Sequence[str]] = [header]
+    cells: Rows = [header]
     for key, value, words in table:
         words = words.replace("|", "\\|").replace("<", "&lt;")
         cells.append((f"`{key}`", f"`{value}`", words) if value else (f"*{key}*", "", words))
@@ -201,7 +201,7 @@ def config_yaml(name: str, rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def show(given: argparse.Namespace) -> None:
+def show(given: Namespace) -> None:
     """Prints what the arguments ask for: on a terminal a table, elsewhere YAML, or Markdown."""
     asked = (given.implementation, given.gamename, given.preset)
     if given.markdown:

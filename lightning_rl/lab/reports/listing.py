@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import math
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -69,7 +69,7 @@ def _sortable(column: pd.Series) -> pd.Series:
     return column.map(lambda value: tuple(natural_order(str(value))))
 
 
-def show(given: argparse.Namespace) -> None:
+def show(given: Namespace) -> None:
     """Prints the table that the arguments ask for."""
     out = None if given.csv is None else Out(given.csv, (), given.force)
     if out is not None:

@@ -6,12 +6,12 @@ The page is ``page.html``; here is what it shows.
 
 from __future__ import annotations
 
-import argparse
 import base64
 import io
 import json
 import shlex
 import sys
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -226,7 +226,7 @@ def _where(runs: Sequence[Run]) -> str:
     return f"{', '.join(names)} ({counted([len(runs)], 'run')})"
 
 
-def show(given: argparse.Namespace) -> None:
+def show(given: Namespace) -> None:
     """Writes the page that the arguments ask for."""
     out = Out(given.out, given.folders, given.force)
     out.check(out.path, owned_picture)  # before the work

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from pathlib import Path
 
 from lightning_rl.core.arguments import Argument, Tool, argument, force, repeated, switch
@@ -62,7 +62,7 @@ _REPORTS = "lightning_rl.lab.reports"
 class _OfAgent(Tool):
     """A command that plays an agent, which must be there before Lightning is imported for it."""
 
-    def call(self, given: argparse.Namespace) -> None:
+    def call(self, given: Namespace) -> None:
         for agent in given.agent if isinstance(given.agent, list) else [given.agent]:
             checkpoint_at(Path(agent))
         import_lightning()

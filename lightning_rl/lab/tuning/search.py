@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -103,7 +103,7 @@ def _with_ray(plan: Plan, resume: bool) -> int:
             leave_cluster()
 
 
-@contextlib.contextmanager
+@contextmanager
 def _searching(plan: Plan) -> Iterator[None]:
     """The folder of the search is ours alone; it says what is searched."""
     with held(plan.folder, "wait until that search has ended, or choose another --exp_name"):
