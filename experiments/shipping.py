@@ -39,19 +39,15 @@ def acting_checkpoint(path: Path) -> dict[str, Any]:
     that only training uses.
     """
     checkpoint = read_checkpoint(path)
-    kept = {
-        name: value
-        for name, value in checkpoint["state_dict"].items()
-        if not name.startswith(TRAINING_ONLY)
-    }
-    if "strategy.mean" in kept:  # a search for proxies: the agent that has learned on its own
-        kept = load(path).method.policy.state_dict()
+    weights = checkpoint["state_dict"]
+    if "strategy.mean" in weights:  # a search for proxies: the agent that has learned on its own
+        weights = load(path).method.policy.state_dict()
+    else:
+        names = [name for name in weights if not name.startswith(TRAINING_ONLY)]
+        weights = {name: weights[name] for name in names}
     about = {key: checkpoint[key] for key in ("epoch", "hyper_parameters")}
-    return {
-        **about,
-        "state_dict": {name: value.clone() for name, value in kept.items()},
-        ACTING_ONLY: True,
-    }
+    copies = {name: value.clone() for name, value in weights.items()}
+    return {**about, "state_dict": copies, ACTING_ONLY: True}
 
 
 def ship(name: str, path: Path, claim: str | None, calibrates: bool = True) -> ShippedAgent:

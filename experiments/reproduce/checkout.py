@@ -11,6 +11,7 @@ PAGE = Path("docs/results.md")
 ROOT = Path(__file__).resolve().parents[2]
 """Of the checkout."""
 MANIFEST = Path("results/claims.yaml")
+_CODE = ("lightning_rl/", "experiments/", "configs/")
 
 
 def commit_of(root: Path) -> str:
@@ -23,22 +24,17 @@ def require_clean(root: Path) -> None:
 
     What this command writes, and notes of the user, do not count.
     """
-    lines = git(root, "status", "--porcelain", "--untracked-files=all").splitlines()
-    changed = [
-        line[3:]
-        for line in lines
-        if not line.startswith("??")
-        or line[3:].startswith(("lightning_rl/", "experiments/", "configs/"))
-    ]
-    dirty = [
-        path
-        for path in changed
-        if path != str(PAGE) and not (path.startswith("results/") and path.endswith(".csv"))
-    ]
+    dirty = []
+    for line in git(root, "status", "--porcelain", "--untracked-files=all").splitlines():
+        path = line[3:]
+        is_note = line.startswith("??") and not path.startswith(_CODE)
+        is_ours = path == str(PAGE) or (path.startswith("results/") and path.endswith(".csv"))
+        if not is_note and not is_ours:
+            dirty.append(path)
     if dirty:
-        what = (
-            f"'{dirty[0]}' is" if len(dirty) == 1 else f"'{dirty[0]}' and {len(dirty) - 1} more are"
-        )
+        what = f"'{dirty[0]}' is"
+        if len(dirty) > 1:
+            what = f"'{dirty[0]}' and {len(dirty) - 1} more are"
         raise UserError(
             f"evidence is of a commit, and {what} not committed; commit or stash it, or try --smoke"
         )

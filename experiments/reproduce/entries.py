@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -205,8 +206,7 @@ def value_of_claim(name: str, what: str) -> float:
         numbers |= {**dataclasses.asdict(sweeps), "error": sweeps.error}
     values = read_entry(name, claim, Path()).values
     if values:
-        mean, low, high = map(float, mean_interval(values))
-        numbers |= {"mean": mean, "low": low, "high": high}
+        numbers |= _named(mean_interval(values))
         numbers |= {"min": min(values), "max": max(values), "seeds": float(len(values))}
     if what not in numbers:
         raise UserError(f"claim '{name}' has no '{what}' to be printed; it may not be measured yet")
@@ -223,8 +223,11 @@ def difference_of_claims(name: str, less: str, what: str) -> float:
             f"claim '{name}' less '{less}' has no '{what}' to be printed; one may not be measured "
             "yet"
         )
-    mean, low, high = map(float, difference_interval(values, others))
-    return {"mean": mean, "low": low, "high": high}[what]
+    return _named(difference_interval(values, others))[what]
+
+
+def _named(interval: Iterable[Any]) -> dict[str, float]:
+    return dict(zip(("mean", "low", "high"), map(float, interval), strict=True))
 
 
 def lost_seeds(root: Path, claim: Claim) -> list[str]:

@@ -76,11 +76,7 @@ def curves(claims: Mapping[str, Claim], root: Path) -> list[list[str]]:
         for point in store.read_curves(root, claim):
             run = about.get(point["seed"])
             if run is not None and point[tag]:
-                place = [
-                    run["implementation"] or name,
-                    run["gamename"],
-                    point["seed"],
-                    point["env_steps"],
-                ]
-                rows.append([*place, point[tag], tag])
+                method, game = run["implementation"] or name, run["gamename"]
+                where = (point["seed"], point["env_steps"])
+                rows.append([method, game, *where, point[tag], tag])
     return rows

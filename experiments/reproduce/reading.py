@@ -124,28 +124,25 @@ def _agents(rows: Sequence[Mapping[str, str]], seed: int) -> list[dict[str, Any]
 
 def _means(rows: Sequence[Mapping[str, str]], key: str, seed: int) -> list[dict[str, Any]]:
     """Thinned, in the order in which the table has the kinds."""
+    names = ("gamename", *_KINDS, "every")
     kinds: dict[tuple[str, ...], list[list[float]]] = {}
     for row in rows:
-        kind = tuple(row[name] for name in ("gamename", *_KINDS, "every"))
+        kind = tuple(row[name] for name in names)
         kinds.setdefault(kind, []).append([float(number) for number in row[key].split()])
     kept = []
-    for (game, trained_on, agent, protocol, every), curves in kinds.items():
+    for kind, curves in kinds.items():
+        about: dict[str, Any] = dict(zip(names, kind, strict=True))
         mean = np.array(curves).mean(axis=0)
         step = math.ceil(len(mean) / MEAN_POINTS)
-        kept.append(
-            {
-                "gamename": game,
-                "trained_on": trained_on,
-                "proxy": _proxy(trained_on, seed),
-                "agent": agent,
-                "protocol": protocol,
-                "seed": seed,
-                "number": seed,
-                "agents": len(curves),
-                "every": int(every) * step,
-                "returns": " ".join(f"{value:.4g}" for value in mean[step - 1 :: step]),
-            }
-        )
+        found = {
+            "proxy": _proxy(about["trained_on"], seed),
+            "seed": seed,
+            "number": seed,
+            "agents": len(curves),
+            "every": int(about["every"]) * step,
+            "returns": " ".join(f"{value:.4g}" for value in mean[step - 1 :: step]),
+        }
+        kept.append(about | found)
     return kept
 
 

@@ -68,9 +68,8 @@ def verify(name: str, manifest: Manifest, root: Path, main: Main) -> None:
     refused = ""
     for k, column in itertools.product(points, columns):
         now, before = store.kept(float(again[k][column])), store.number(stored[k], column, path)
-        seeds = [
-            store.number(curve[k], column, path) for curve in curves.values() if len(curve) > k
-        ]
+        others = (curve[k] for curve in curves.values() if len(curve) > k)
+        seeds = [store.number(each, column, path) for each in others]
         equal, within = _equal(now, before), _within(now, before, manifest.tolerance)
         digits += equal
         near += within
@@ -82,18 +81,9 @@ def verify(name: str, manifest: Manifest, root: Path, main: Main) -> None:
         )
     count = len(points) * len(columns)
     result = how.partition(", on")[0]
-    note(
-        root,
-        {
-            "claim": name,
-            "seed": row["seed"],
-            "commit": commit_of(root)[:12],
-            **here,
-            "values": count,
-            "equal": digits,
-            "result": "refused" if refused else result,
-        },
-    )
+    about = {"claim": name, "seed": row["seed"], "commit": commit_of(root)[:12], **here}
+    found = {"values": count, "equal": digits, "result": "refused" if refused else result}
+    note(root, {**about, **found})
     alarm = false_alarm(same_place, len(points) * len(claim.curves), len(rows))
     if refused:
         raise UserError(f"{refused}. {alarm}")
@@ -101,11 +91,11 @@ def verify(name: str, manifest: Manifest, root: Path, main: Main) -> None:
         f"{job.about}: {len(points)} points up to step {int(again[points[-1]]['env_steps']):,} "
         f"equal the stored curve {how}"
     )
-    others = ""
+    text = f"{digits} of {count} values have the same digits"
     if not same_place:
         share = f"{manifest.tolerance:.0%}"
-        others = f", {near} are within {share}; the others are as another seed may be"
-    say(f"{digits} of {count} values have the same digits{others}", alarm)
+        text += f", {near} are within {share}; the others are as another seed may be"
+    say(text, alarm)
 
 
 def false_alarm(same_place: bool, values: int, seeds: int) -> str:

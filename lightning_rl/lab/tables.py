@@ -182,8 +182,8 @@ def save_table(out: Out, table: pd.DataFrame, name: str) -> Path:
     """Writes a table as OUT-name.csv, beside a figure of the same OUT, or as OUT where that ends
     in .csv; the path.
     """
-    path = (
-        out.path if out.path.suffix == ".csv" else out.path.with_name(f"{out.path.name}-{name}.csv")
-    )
+    path = out.path
+    if path.suffix != ".csv":
+        path = path.with_name(f"{path.name}-{name}.csv")
     out.write(File(path, csv_text(table), owned_table(table.columns)))
     return path

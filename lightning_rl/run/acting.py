@@ -58,11 +58,8 @@ class LoadedAgent:
             raise UserError(
                 f"LoadedAgent({shown(method)}): give a method; lightning_rl.load takes checkpoints"
             )
-        self.method, self.gamename, self.command_names = (
-            method,
-            method.gamename,
-            method.command_names,
-        )
+        self.method, self.gamename = method, method.gamename
+        self.command_names = method.command_names
         spec = method.spec
         assert spec.action_space is not None
         self._space, self._own_action = spec.seen_space, OwnAction(spec.action_space)
@@ -102,8 +99,7 @@ class LoadedAgent:
             UserError: a command that the policy does not know, or weights that are not float32.
         """
         check_weights(self.method)
-        asked = full_command(self.method, {} if command is None else command)
-        self._asked = asked
+        self._asked = asked = full_command(self.method, {} if command is None else command)
         self._command: FloatArray | None = None
         if asked.command is not None:
             self._command = np.array([asked.command], dtype=np.float32)
@@ -147,14 +143,10 @@ class LoadedAgent:
         if action_mask is not None:
             obs = self._with_mask(obs, action_mask)
         row = torch.from_numpy(self._checked(obs)).reshape(1, -1)
-        gained = None if reward is None else self._gained(reward)
-        if (
-            gained is not None
-            and self._step
-            and self._rule is not None
-            and self._command is not None
-        ):
-            self._command = self._rule(self._command, gained)
+        if reward is not None:
+            gained = self._gained(reward)
+            if self._step and self._rule is not None and self._command is not None:
+                self._command = self._rule(self._command, gained)
         noise = torch.from_numpy(self._noise.at(self._step, np.zeros(1, dtype=np.int64)))
         self._step += 1
         with torch.inference_mode():

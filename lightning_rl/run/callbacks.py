@@ -139,9 +139,8 @@ class StopAtBudget(Callback):
             trainer.should_stop = True
 
     def on_train_start(self, trainer: Trainer, pl_module: Any) -> None:
-        self._stop_if_spent(
-            trainer, pl_module, trainer.current_epoch
-        )  # resumed with nothing left to do
+        # resumed with nothing left to do
+        self._stop_if_spent(trainer, pl_module, trainer.current_epoch)
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: Any, *args: Any) -> None:
         self._stop_if_spent(trainer, pl_module, trainer.current_epoch + 1)
@@ -172,11 +171,8 @@ class StopAtReturn(Callback):
     def on_validation_end(self, trainer: Trainer, pl_module: Any) -> None:
         if self.target is None:
             return
-        self.in_a_row = (
-            self.in_a_row + 1
-            if float(trainer.callback_metrics[pl_module.monitor]) >= self.target
-            else 0
-        )
+        is_enough = float(trainer.callback_metrics[pl_module.monitor]) >= self.target
+        self.in_a_row = self.in_a_row + 1 if is_enough else 0
         if self.reached:
             trainer.should_stop = True
 
@@ -227,9 +223,8 @@ class RunProgress(Callback):
     def on_train_start(self, trainer: Trainer, pl_module: Any) -> None:
         self._started = time.monotonic()
         self._done_at_start = int(getattr(pl_module, self.counter))
-        epoch = (
-            1 / self.max_epochs if self.max_env_steps is None and self.max_episodes is None else 0.0
-        )
+        counts_epochs = self.max_env_steps is None and self.max_episodes is None
+        epoch = 1 / self.max_epochs if counts_epochs else 0.0
         steps = int(pl_module.env_steps)
         share, used = self.used(trainer.current_epoch, steps, float(pl_module.episodes))
         self._bar = ProgressBar(self.name, share, used, epoch, self.epoch)
@@ -242,9 +237,10 @@ class RunProgress(Callback):
         returns = last_returns(pl_module.scalars)
         share, used = self.used(epoch, steps, pl_module.scalars.get("time/episodes", 0.0))
         self._bar.epoch = max(0.0, share - self._bar.share)
-        speed, counts = f"{rate:,.0f} {unit}/s", [f"{self.epoch} {epoch:,}", f"{count:,} {unit}"]
-        if used.endswith(f" {unit}"):
-            speed, counts = f"{rate:,.0f}/s", counts[:1]
+        speed, counts = f"{rate:,.0f}/s", [f"{self.epoch} {epoch:,}"]
+        if not used.endswith(f" {unit}"):
+            speed = f"{rate:,.0f} {unit}/s"
+            counts.append(f"{count:,} {unit}")
         self._bar.show(share, used, [*returns[:1], speed, *returns[1:], *counts])
 
     def _close(self) -> None:
@@ -352,9 +348,8 @@ class LastCheckpoint(Checkpoint):
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if checkpoint_is_due(trainer, self.interval):
-            trainer.save_checkpoint(
-                self.path, False
-            )  # not the weights alone; said, or Lightning logs that it was not
+            # not the weights alone; said, or Lightning logs that it was not
+            trainer.save_checkpoint(self.path, weights_only=False)
             self.epochs = trainer.current_epoch + 1
 
 
@@ -425,8 +420,8 @@ class BestCheckpoint(Checkpoint):
             if name == best or score > self.score or _epoch(name) > until:
                 continue
             for folder in self.folders:
-                if (path := folder / name).exists() and not is_foreign(path):
-                    remove(path)
+                if not is_foreign(folder / name):
+                    remove(folder / name)
             del self._scores[name]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -56,13 +56,11 @@ class AtomicCheckpointIO(TorchCheckpointIO):
     def save_checkpoint(
         self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None
     ) -> None:
-        for name, state in (
-            checkpoint.get("callbacks") or {}
-        ).items():  # or nobody could read the file
-            if not _is_plain(state):
-                known = "text, numbers and tensors, e.g. float(...), str(...)"
+        for name, state in (checkpoint.get("callbacks") or {}).items():
+            if not _is_plain(state):  # or nobody could read the file
                 raise UserError(
-                    f"callback {callback_name(name)}: its state_dict is no plain data; give {known}"
+                    f"callback {callback_name(name)}: its state_dict is no plain data; give text, "
+                    "numbers and tensors, e.g. float(...), str(...)"
                 )
         write_plain(Path(path), {**checkpoint, **(storage_options or {})})
 
@@ -108,31 +106,27 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     else:
         remedy = "give the path of a last.ckpt or epoch=<k>.ckpt"
         checkpoint = read_plain(path, "checkpoint", remedy)
-    if isinstance(checkpoint, dict) and checkpoint.get("format") == FORMAT:
+    found: Mapping[str, Any] = checkpoint if isinstance(checkpoint, dict) else {}
+    if found.get("format") == FORMAT:
         raise UserError(
             f"'{path}' is a proxy, not an agent; lightning-rl proxies transfer (clones for SD) "
             "trains agents on it"
         )
-    if (
-        not isinstance(checkpoint, dict)
-        or not {"hyper_parameters", "state_dict"} <= checkpoint.keys()
-    ):
+    if not {"hyper_parameters", "state_dict"} <= found.keys():
         raise UserError(
             f"checkpoint '{path}' was not written by lightning_rl: it lacks hyper_parameters; use "
             "another"
         )
-    if (
-        isinstance(checkpoint["hyper_parameters"], dict)
-        and "hparams" in checkpoint["hyper_parameters"]
-    ):
+    hparams = found["hyper_parameters"]
+    if isinstance(hparams, dict) and "hparams" in hparams:
         raise UserError(
             f"checkpoint '{path}' is of a version before 0.2, which this version cannot read; "
             f"{ANOTHER}"
         )
     with refused(path, ANOTHER):
-        check(checkpoint["hyper_parameters"], HPARAMS, "hyper_parameters")
-        check({"epoch": checkpoint.get("epoch", 0)}, {"epoch": count()})
-    return dict(checkpoint)
+        check(hparams, HPARAMS, "hyper_parameters")
+        check({"epoch": found.get("epoch", 0)}, {"epoch": count()})
+    return dict(found)
 
 
 def load_weights(method: Method, path: Path) -> None:
@@ -144,17 +138,19 @@ def load_weights(method: Method, path: Path) -> None:
             f"--reload: a {type(method).__name__} cannot start from weights alone; leave it out"
         )
     checkpoint = read_checkpoint(path)
+    hparams = checkpoint["hyper_parameters"]
     for key in ("implementation", "gamename"):
-        found, needed = checkpoint["hyper_parameters"][key], method.hparams[key]
+        found, needed = hparams[key], method.hparams[key]
         if found != needed:
             raise UserError(
                 f"--reload '{path}': its {key} is '{found}', this run's is '{needed}'; they must "
                 "match"
             )
-    box = checkpoint["hyper_parameters"].get("action_box")
-    if (reason := other_box(box, method.hparams.get("action_box"), method.gamename)) is not None:
+    own_box = method.hparams.get("action_box")
+    reason = other_box(hparams.get("action_box"), own_box, method.gamename)
+    if reason is not None:
         raise UserError(f"--reload '{path}': {reason}")
-    require_given(checkpoint["hyper_parameters"], method.own_networks, path, (method.policy_name,))
+    require_given(hparams, method.own_networks, path, (method.policy_name,))
     prefix = f"{method.policy_name}."
     with refused(path, "use another, or the config that it was trained with"):
         weights = {

@@ -353,11 +353,8 @@ def _code(spec: EnvSpec, whole: WholePolicy) -> str:
         imports = "gymnasium, numpy as np, onnxruntime"
         make = f"gymnasium.make({_id(spec)})"
     seen, dtype = "obs", str(whole.inputs["obs"].dtype).removeprefix("torch.")
-    if (
-        spec.frames is None
-        and spec.observation_space is not None
-        and not is_vector(spec.observation_space)
-    ):
+    space = spec.observation_space
+    if spec.frames is None and space is not None and not is_vector(space):
         seen = "gymnasium.spaces.flatten(env.observation_space, obs)"
     if spec.masked:
         seen = f'np.append({seen}, info["action_mask"])'

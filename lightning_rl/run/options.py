@@ -88,13 +88,8 @@ class RunOptions:
 
     @property
     def run_dir(self) -> Path:
-        return (
-            self.logdir
-            / folder_name(self.gamename)
-            / self.exp_name
-            / self.implementation
-            / f"seed_{self.seed}"
-        )
+        game = self.logdir / folder_name(self.gamename)
+        return game / self.exp_name / self.implementation / f"seed_{self.seed}"
 
     def single_runs(self) -> list[RunOptions]:
         """The run of each seed: seed, seed + 1, .."""

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
 from types import FrameType
+from typing import Any
 
 from lightning_rl.core.errors import UserError, user_message
 from lightning_rl.core.lines import say
@@ -51,7 +52,7 @@ def train_groups(options: RunOptions, count: int) -> int:
     # A forked process has torch and Lightning at once, but could not use a GPU; on macOS forks are
     # not safe.
     forks = sys.platform == "linux" and accelerator == "cpu"
-    context = multiprocessing.get_context("fork") if forks else multiprocessing.get_context("spawn")
+    context: Any = multiprocessing.get_context("fork" if forks else "spawn")
     groups = [
         context.Process(target=_train_one, args=(group,)) for group in split_seeds(options, count)
     ]
@@ -60,10 +61,9 @@ def train_groups(options: RunOptions, count: int) -> int:
     with signals_to(groups):
         for process in groups:
             process.join()
+    codes = [process.exitcode or 0 for process in groups]
     # A process that a signal killed has its negative number.
-    return max(
-        code if code >= 0 else 128 - code for code in (process.exitcode or 0 for process in groups)
-    )
+    return max(code if code >= 0 else 128 - code for code in codes)
 
 
 @contextmanager
@@ -88,9 +88,8 @@ def signals_to(processes: Sequence[BaseProcess]) -> Iterator[None]:
 
 def _train_one(options: RunOptions) -> None:
     leave_with_parent(finish_epoch)
-    os.environ["TTY_COMPATIBLE"] = (
-        "0"  # lines instead of progress bars, which would write over each other
-    )
+    # lines instead of progress bars, which would write over each other
+    os.environ["TTY_COMPATIBLE"] = "0"
     try:
         with stoppable():
             code = train_and_report(options)

@@ -63,8 +63,7 @@ def accelerator_of(options: RunOptions, config: MethodConfig) -> str:
         )
     if options.accelerator == "gpu" or (options.accelerator == "auto" and auto and there):
         return "gpu"
-    if (
-        reason := config.gpu_only()
-    ) is not None and not options.resume:  # a run may go on elsewhere
+    reason = config.gpu_only()
+    if reason is not None and not options.resume:  # a run may go on elsewhere
         raise UserError(f"--accelerator {options.accelerator}: {reason}, or --accelerator gpu")
     return "cpu"

@@ -67,8 +67,6 @@ def results_folder(checkpoint: Path) -> Path:
     """Where the results of playing a checkpoint go: beside it, of an agent of the package below
     the working directory.
     """
-    return (
-        Path("exp_dir") / "agents" / checkpoint.stem
-        if is_shipped(checkpoint)
-        else checkpoint.parent
-    )
+    if is_shipped(checkpoint):
+        return Path("exp_dir") / "agents" / checkpoint.stem
+    return checkpoint.parent

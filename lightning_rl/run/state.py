@@ -75,11 +75,10 @@ def _lock_file(folder: Path, remedy: str) -> IO[str]:
     """Opens the file in a folder, made if need be, that a process holds which is at work there."""
     make_folder(folder, remedy)
     try:
-        if (folder / LOCK).exists() and not (
-            folder / LOCK
-        ).is_file():  # opening a pipe waits for its other end
-            raise UserError(f"'{folder / LOCK}' is not a file; remove it")
-        return (folder / LOCK).open("a")  # what is in it stays
+        lock = folder / LOCK
+        if lock.exists() and not lock.is_file():  # opening a pipe waits for its other end
+            raise UserError(f"'{lock}' is not a file; remove it")
+        return lock.open("a")  # what is in it stays
     except OSError as error:
         raise UserError(f"cannot write to '{folder}': {error.strerror}; {remedy}") from error
 

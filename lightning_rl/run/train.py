@@ -146,15 +146,11 @@ def train(
     for each in (*listed(callbacks), *listed(logger)):
         refuse_other_lightning(each)
     callbacks = [callbacks] if isinstance(callbacks, Callback) else callbacks
-    if not (
-        isinstance(callbacks, list | tuple)
-        and all(isinstance(each, Callback) for each in callbacks)
-    ):
+    if not _all_are(Callback, callbacks):
         raise UserError(
             f"callbacks {shown(callbacks)}: give Lightning callbacks, e.g. [LearningRateMonitor()]"
         )
-    several = isinstance(logger, list | tuple) and all(isinstance(each, Logger) for each in logger)
-    if not (several or isinstance(logger, bool | Logger)):
+    if not (isinstance(logger, bool | Logger) or _all_are(Logger, logger)):
         raise UserError(
             f"logger {shown(logger)}: give Lightning loggers, e.g. CSVLogger('logs'), or False for "
             "none"
@@ -164,6 +160,10 @@ def train(
     if asked.num_workers is not None:
         check_workers(asked.num_workers)
     return run_training(asked, callbacks, logger, networks, "lrl.train")
+
+
+def _all_are(kind: type, given: Any) -> bool:
+    return isinstance(given, list | tuple) and all(isinstance(each, kind) for each in given)
 
 
 def run_training(
@@ -234,11 +234,9 @@ def _run(
         begins = [held.enter_context(owned(folder)) for folder in folders]
         settle(folders)
         data = method.rollouts(num_workers, **given)
-        storage = (
-            AtomicCheckpointIO()
-            if len(folders) == 1
-            else MemberCheckpointIO(folders, data_key(data))
-        )
+        storage = AtomicCheckpointIO()
+        if len(folders) > 1:
+            storage = MemberCheckpointIO(folders, data_key(data))
         # nobody else has use for an evaluation at once
         beside = data.plays_beside and not callbacks and options.stop_return is None
         callbacks = [*callbacks, StopAtReturn(options.stop_return, options.stop_evaluations)]
@@ -316,15 +314,12 @@ def _say_unused_masks(method: Method) -> None:
     if spec.masked or (isinstance(spec.env, str) and spec.env.startswith(OWN_IDS)):
         return
     with contextlib.suppress(RolloutError):  # training says it with the request
-        if gives_masks(spec):
-            remedy = (
-                f"{method.implementation} cannot; UDRL, RCP, policy gradients, DDQN and PPO can"
-            )
-            if isinstance(method.cfg, ImageConfig):
-                remedy = "to use it: action_masks=true"
-            say(
-                f"'{spec.gamename}' says in info which actions are possible (action_mask); {remedy}"
-            )
+        if not gives_masks(spec):
+            return
+        remedy = f"{method.implementation} cannot; UDRL, RCP, policy gradients, DDQN and PPO can"
+        if isinstance(method.cfg, ImageConfig):
+            remedy = "to use it: action_masks=true"
+        say(f"'{spec.gamename}' says in info which actions are possible (action_mask); {remedy}")
 
 
 def own_loggers(options: RunOptions) -> list[Logger]:
@@ -386,10 +381,8 @@ def _quiet_writers() -> Iterator[None]:
     before = threading.excepthook
 
     def failed(failure: threading.ExceptHookArgs) -> None:
-        if (
-            not isinstance(failure.exc_value, OSError)
-            or type(failure.thread).__module__ != _WRITERS
-        ):
+        is_writer = type(failure.thread).__module__ == _WRITERS
+        if not (is_writer and isinstance(failure.exc_value, OSError)):
             before(failure)
 
     threading.excepthook = failed

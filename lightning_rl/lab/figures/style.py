@@ -133,10 +133,8 @@ def panels(
     shrink = {1: 1.0, 2: 0.75}.get(columns, 0.7)
     width, height = min(size[0] * columns * shrink, WIDEST), size[1] * shrink
     if _page.width:
-        width, height = (
-            _page.width,
-            height * (_page.width / width) ** 0.7,
-        )  # letters stay as they are
+        height *= (_page.width / width) ** 0.7  # letters stay as they are
+        width = _page.width
     heights = [height] * rows
     if legend and rows * columns == count:
         heights.append(0.25 * legend)

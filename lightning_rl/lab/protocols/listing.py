@@ -14,11 +14,10 @@ COLUMNS = ("proxy", "gamename", "kind", "seed", "generations", "hash")
 
 def row(model: Model) -> tuple[str, ...]:
     """Cells of a proxy; empty where its file does not say."""
-    seed, generations = (
-        "" if math.isnan(value) else f"{value:.0f}" for value in (model.seed, model.generations)
-    )
-    kind, number = model.trained_on, content_hash(model.proxy, model.params)
-    return model.name, model.proxy.gamename, kind, seed, generations, number
+    numbers = (model.seed, model.generations)
+    known = ("" if math.isnan(value) else f"{value:.0f}" for value in numbers)
+    proxy = model.proxy
+    return model.name, proxy.gamename, model.trained_on, *known, content_hash(proxy, model.params)
 
 
 def run(given: Namespace) -> None:

@@ -151,9 +151,7 @@ def best_of_each(models: Sequence[Model], count: int | None) -> list[Model]:
     None: all.
     """
     kinds: dict[str, list[Model]] = {}
-    for model in sorted(
-        models, key=lambda model: math.inf if math.isnan(model.score) else -model.score
-    ):
+    for model in sorted(models, key=lambda each: (math.isnan(each.score), -each.score)):
         kinds.setdefault(model.trained_on, []).append(model)
     order = dict.fromkeys(model.trained_on for model in models)
     return [model for kind in order for model in kinds[kind][:count]]

@@ -24,6 +24,9 @@ _SUMMARISED = ("return_mean", "train_steps", "fitness_mean", "cpu_seconds")
 """Columns with a number in every row, of which a summary is printed."""
 
 
+_MEND = "mend the row or name another CSV"
+
+
 class Results:
     """Rows of plain values in a CSV with these ``columns``; those named in ``key`` together say
     what a row is about.
@@ -50,17 +53,15 @@ class Results:
             ) from error
         for number, row in enumerate(rows, 2):
             if len(row) != len(self.columns):
-                here = (
-                    f"'{self._file.path}', row {number}: {len(row)} values in "
-                    f"{len(self.columns)} columns"
+                raise UserError(
+                    f"'{self._file.path}', row {number}: {len(row)} values in {len(self.columns)} "
+                    f"columns; {_MEND}"
                 )
-                raise UserError(f"{here}; mend the row or name another CSV")
             for name, value in zip(self.columns, row, strict=True):
                 if name in _SUMMARISED and not _finite(value):
-                    where = f"'{self._file.path}', row {number}, column {name}"
                     raise UserError(
-                        f"{where}: {shown(value)} is not a finite number; mend the row or name "
-                        "another CSV"
+                        f"'{self._file.path}', row {number}, column {name}: {shown(value)} is not "
+                        f"a finite number; {_MEND}"
                     )
         return [dict(zip(self.columns, row, strict=True)) for row in rows]
 
@@ -99,11 +100,9 @@ def _finite(text: str) -> bool:
 
 def _plain(value: Any) -> str:
     """Floats with six significant digits; lists as numbers with spaces between."""
-    return (
-        " ".join(map(_plain, value))
-        if isinstance(value, list | tuple)
-        else str(plain_number(value))
-    )
+    if isinstance(value, list | tuple):
+        return " ".join(map(_plain, value))
+    return str(plain_number(value))
 
 
 def print_summary(rows: Sequence[Mapping[str, str]], values: Sequence[str]) -> None:
@@ -112,16 +111,12 @@ def print_summary(rows: Sequence[Mapping[str, str]], values: Sequence[str]) -> N
     """
     table = pd.DataFrame(rows)
     table[list(values)] = table[list(values)].astype(float)
-    for (agent, protocol, trained_on), group in table.groupby(
-        ["agent", "protocol", "trained_on"], sort=False
-    ):
+    kinds = table.groupby(["agent", "protocol", "trained_on"], sort=False)
+    for (agent, protocol, trained_on), group in kinds:
         parts = []
         for name in values:
-            parts.append(
-                "{name} {mean:,.1f} +- {sd:,.1f} (median {median:,.1f})".format(
-                    name=name, **summarise(group[name])
-                )
-            )
+            found = summarise(group[name])
+            parts.append("{} {mean:,.1f} +- {sd:,.1f} (median {median:,.1f})".format(name, **found))
         proxies = 0 if trained_on.startswith(REAL) else group["proxy_hash"].nunique()
         where = f" on {proxies} {'proxies' if proxies > 1 else 'proxy'}" if proxies else ""
         say(f"{agent} | {protocol} | {trained_on}: {', '.join(parts)}; {len(group)} agents{where}")

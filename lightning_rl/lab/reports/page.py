@@ -151,16 +151,11 @@ def _evaluations(run: Run) -> Iterator[Sequence[str]]:
     for path in sorted(run.path.glob("evaluation*.json")):
         try:
             content = json.loads(read_text(path, "report"))
-            about = (
-                str(run.path),
-                Path(content["checkpoint"]).name,
-                ", ".join(f"{name}={value:g}" for name, value in content["command"].items()),
-            )
+            asked = ", ".join(f"{name}={value:g}" for name, value in content["command"].items())
+            about = (str(run.path), Path(content["checkpoint"]).name, asked)
             for mode in ("sampled", "greedy"):
-                returns = content[mode]["return"]
-                numbers = [
-                    three_digits(returns[key]) for key in ("mean", "sd", "iqm", "min", "max")
-                ]
+                found = content[mode]["return"]
+                numbers = [three_digits(found[key]) for key in ("mean", "sd", "iqm", "min", "max")]
                 yield (*about, mode, str(content["episodes"]), *numbers)
         except (UserError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             continue
