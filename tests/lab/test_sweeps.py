@@ -6,6 +6,8 @@ import pytest
 from helpers.runs import cli, run_dir, train_cli
 
 from lightning_rl.core.errors import UserError
+from lightning_rl.lab.obedience import misses, obedience
+from lightning_rl.lab.sweeps import print_sweep
 from lightning_rl.lab.words import parse_sweep
 
 
@@ -74,6 +76,20 @@ def test_sweep_over_a_range_of_ones_own():
     ):
         with pytest.raises(UserError, match=words):
             parse_sweep(text)
+
+
+@pytest.mark.parametrize(("highest", "said"), [(1.0, False), (200.0, True)])
+def test_how_many_episodes_are_near_is_said_of_large_returns(capsys, highest, said):
+    asked, obtained = [0.0, highest], [[0.0], [highest - 0.5]]
+    rows = []
+    for value, returns in zip(asked, obtained, strict=True):
+        row = {"commanded": value, "obtained_mean": returns[0], "obtained_sd": 0.0}
+        rows.append(row | misses(value, returns))
+    about = {"implementation": "UDRL", "gamename": "cliff", "episodes": 1, "picture": "a.png"}
+    print_sweep({**about, "command_name": "return", "rows": rows, **obedience(asked, obtained)})
+    shown = capsys.readouterr().out
+    assert "episodes miss by" in shown
+    assert ("within 75" in shown) == ("100% by at most 25" in shown) == said
 
 
 def test_sweep_needs_a_policy_that_takes_a_command(tmp_path, capsys):
