@@ -137,11 +137,8 @@ def draw_panel(axes: Axes, name: str, table: pd.DataFrame, line: str, named: boo
                 axes.plot(run["episode"], run[name], alpha=0.25, linewidth=0.7, **look)
         x, y = seed_mean(runs, name)
         if named:
-            seeds = f", {len(runs)} seeds" if len(runs) > 1 else ""
-            look |= {"label": f"{label}{seeds}", **style.cue(look["color"], y)}
-        else:
-            look["marker"] = style.marker(y)
-        axes.plot(x, y, linewidth=1.6, **look)
+            look["label"] = f"{label}, {len(runs)} seeds" if len(runs) > 1 else label
+        axes.plot(x, y, linewidth=1.6, **look, **style.points(look["color"], y, named))
 
 
 def _rank(label: str) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from experiments.protocols.proxies import PROXY_KEY, write_proxies
 from experiments.protocols.recording import joined, played
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.lines import say
@@ -20,9 +21,8 @@ from lightning_rl.lab.protocols.agents import (
     asked_models,
     jobs_on,
     train_stacks,
-    write_proxies,
 )
-from lightning_rl.lab.protocols.models import PROXY_KEY, Model, real_task
+from lightning_rl.lab.protocols.models import Model, real_task
 from lightning_rl.lab.protocols.transfer import training
 
 COLUMNS = ("gamename", *PROXY_KEY, "quantity", "row", "column", "cell", "action", "value")

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from experiments.protocols.proxies import PROXY_KEY, write_proxies
 from experiments.protocols.recording import RecordedProxy, Transitions, joined, played
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.lines import say
@@ -29,9 +30,8 @@ from lightning_rl.lab.protocols.agents import (
     asked_models,
     jobs_on,
     train_stacks,
-    write_proxies,
 )
-from lightning_rl.lab.protocols.models import PROXY_KEY, Model
+from lightning_rl.lab.protocols.models import Model
 from lightning_rl.lab.protocols.transfer import rule_text, training
 
 COLUMNS = ("gamename", *PROXY_KEY, "sample", "component", "width", "lows", "counts")

@@ -219,15 +219,17 @@ def _run(
     if options.resume and resume_from is None:
         options = begun_again(options)
     method = _build_method(options, config, networks)
-    given: dict[str, Any] = {}
     _say_unused_masks(method)
+    given: dict[str, Any] = {}
+    about_data = None
     if options.dataset is not None:
         from lightning_rl.run.datasets import read_dataset
 
         given["dataset"] = read_dataset(options.dataset, method.spec)
-        say(str(given["dataset"]))
-    about_data = " ".join(map(str, given.values())) or None
-    folders = [run.run_dir for run in options.single_runs()]
+        about_data = str(given["dataset"])
+        say(about_data)
+    runs = options.single_runs()
+    folders = [run.run_dir for run in runs]
     with contextlib.ExitStack() as held:
         held.enter_context(_quiet_writers())
         held.enter_context(quiet_lightning())
@@ -244,7 +246,7 @@ def _run(
             if resume_from is not None:
                 storage.resume(resume_from, method, data, callbacks)
             contents = []
-            for run in options.single_runs():
+            for run in runs:
                 begun = {} if resume_from is None else first_start(run.run_dir)
                 own_networks = method.hparams.get("networks")
                 contents.append(config_content(run, config, own_networks, begun, about_data))

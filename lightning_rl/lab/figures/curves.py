@@ -103,9 +103,6 @@ def draw_group(
     lines = {}
     for seed, values in zip(group.seeds, group.values, strict=True):
         lines[f"seed_{seed}"] = (group.x, values)
-        look: dict[str, Any] = {"marker": style.marker(values)}
-        if marked and not several:
-            look = style.cue(colour, values)
         axes.plot(
             group.x,
             values,
@@ -113,7 +110,7 @@ def draw_group(
             alpha=0.3 if several else 1,
             linewidth=0.7 if several else 1.5,
             zorder=2,
-            **look,
+            **style.points(colour, values, marked and not several),
         )
     cue: dict[str, Any] = {"marker": style.MARKERS[colour], "markersize": 6} if marked else {}
     axes.plot([], [], color=colour, linewidth=2.0, label=group.name, **cue)
@@ -121,14 +118,12 @@ def draw_group(
     if not statistics:
         return lines
     x, mean = statistics["mean"]
-    look = {"marker": style.marker(mean)}
-    if marked:
-        look = style.cue(colour, mean)
     if banded and len(group.seeds) >= BAND_RUNS:
         band = (x, statistics["low"][1], statistics["high"][1])
         axes.fill_between(*band, color=colour, alpha=0.18, linewidth=0, zorder=1)
         if len(x) == 1:  # of which a band would not be seen
             axes.vlines(*band, color=colour, alpha=0.5, linewidth=4, zorder=1)
+    look = style.points(colour, mean, marked)
     axes.plot(x, mean, color=colour, linewidth=2.0, zorder=3, **look)
     if "iqm" in statistics:
         axes.plot(*statistics["iqm"], color=colour, linewidth=1.2, linestyle=":", zorder=3)

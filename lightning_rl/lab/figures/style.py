@@ -189,6 +189,11 @@ def marker(values: Any) -> str | None:
     return "o" if np.isfinite(values).sum() == 1 else None
 
 
+def points(colour: str, values: Any, marked: bool) -> dict[str, Any]:
+    """The markers of a line: those of ``cue`` where it is ``marked``, else that of ``marker``."""
+    return cue(colour, values) if marked else {"marker": marker(values)}
+
+
 def banded_line(
     axes: Axes,
     x: Any,

@@ -24,7 +24,7 @@ from lightning_rl.core.lines import say
 from lightning_rl.core.seeding import derive_seed, generator
 from lightning_rl.envs.proxies import Proxy
 from lightning_rl.evolution.callback import ALL_FAILED
-from lightning_rl.lab.protocols.models import PROXY_KEY, Model, best_of_each, find_models
+from lightning_rl.lab.protocols.models import Model, best_of_each, find_models
 from lightning_rl.lab.protocols.results import open_results, print_summary
 from lightning_rl.methods.inner_loop import OWN_RUN, InnerLoop, Trained, agent_configs
 
@@ -256,35 +256,6 @@ def write_agents(
                     results.add([{**job.about(), **common, **value} for job, value in pairs])
                     advance(len(stack), kind.name)
         print_summary(results.rows, shown)
-
-
-def write_proxies(
-    given: Namespace,
-    columns: Sequence[str],
-    models: Sequence[Model],
-    kind: AgentKind,
-    words: Sequence[str],
-    rows_of: Callable[[Model], Sequence[Mapping[str, Any]]],
-) -> list[dict[str, str]]:
-    """Fills OUT.csv with the rows of each proxy, made with ``--count`` agents of one kind; all
-    rows.
-    """
-    with (
-        open_results(Path(given.out), columns, PROXY_KEY, given.force) as results,
-        counting(len(models), "proxies") as advance,
-    ):
-        for model in models:
-            about = {
-                **model.about(),
-                "agent": kind.name,
-                "protocol": kind.protocol(*words),
-                "seed": given.seed,
-                "agents": given.count,
-            }
-            if not results.has(**about):
-                results.add([{**about, **row} for row in rows_of(model)])
-            advance(1, model.name)
-        return results.rows
 
 
 def asked_kinds(

@@ -24,11 +24,6 @@ from lightning_rl.lab.scalars import attempt
 REAL = "real"
 """``trained_on`` of agents that train on the real task with its own reward."""
 
-PROXY_KEY = ("trained_on", "proxy", "proxy_hash", "agent", "protocol", "agents", "seed")
-"""The columns that say what was done with which proxy: its name alone may stand for another one
-later.
-"""
-
 
 class Model(NamedTuple):
     """A trained proxy. name: of the file, or of the run. trained_on: what kind it is, in words.
