@@ -247,8 +247,8 @@ def register_env(
     if horizon is not None:
         horizon = whole_number(f"{where}: horizon", horizon, 1)
     one_hot, sparse = truth(f"{where}: one_hot", one_hot), truth(f"{where}: sparse", sparse)
-    if max_return != math.inf:
-        max_return = _own_return(where, "max_return", max_return)
+    given_max = _own_return(where, "max_return", max_return)
+    max_return = math.inf if given_max is None else given_max
     min_return = _own_return(where, "min_return", min_return)
     solved_return = _own_return(where, "solved_return", solved_return)
     if min_return is not None and min_return > max_return:
