@@ -348,8 +348,8 @@ class LastCheckpoint(Checkpoint):
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if checkpoint_is_due(trainer, self.interval):
-            # not the weights alone; said, or Lightning logs that it was not
-            trainer.save_checkpoint(self.path, weights_only=False)
+            # False: not the weights alone; said, or Lightning logs that it was not
+            trainer.save_checkpoint(self.path, False)
             self.epochs = trainer.current_epoch + 1
 
 
