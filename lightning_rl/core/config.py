@@ -119,6 +119,7 @@ ADDED: Mapping[str, Any] = {
     "train_interval": 1,
     "lowest": None,
     "highest_share": 0.3,
+    "start_spread": 1.0,
 }
 """Keys that came later, in their order, with the value at which a run is as it was without them:
 runs that were begun before go on.

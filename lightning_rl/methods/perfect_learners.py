@@ -120,13 +120,15 @@ def clones(learners: PerfectLearners, spec: EnvSpec) -> Clones:
 
 
 @torch.no_grad()
-def agents_come_in(proxy: Proxy, strategy: Strategy, noise: float, seed: int) -> None:
+def agents_come_in(
+    proxy: Proxy, strategy: Strategy, noise: float, spread: float, seed: int
+) -> None:
     """Prepares a search for generations of real agents, once those of perfect learners are over.
 
     Let the box be the range of the states that the perfect learner of the strategy's mean visits in
-    ``REAL_EPISODES`` real episodes. Learned start states get its middle as their mean and a third
-    of its width as their standard deviation; rewards get the scale ``REWARD_STD``, which agents
-    learn fast; the strategy's noise is multiplied by ``noise``.
+    ``REAL_EPISODES`` real episodes. Learned start states get its middle as their mean and
+    ``spread`` thirds of its width as their standard deviation; rewards get the scale
+    ``REWARD_STD``, which agents learn fast; the strategy's noise is multiplied by ``noise``.
 
     The box is used, not mean and standard deviation of the visited states: after a swing-up nearly
     all of these are upright.
@@ -137,7 +139,8 @@ def agents_come_in(proxy: Proxy, strategy: Strategy, noise: float, seed: int) ->
     generator = torch.Generator().manual_seed(seed)
     drawn = torch.rand(1, DRAWN_STARTS, learner.env.reset_noise_size, generator=generator)
     low, high = met.amin(0), met.amax(0)
-    strategy.mean.copy_(learner.env.in_units((low + high) / 2, (high - low) / 3, drawn)[0])
+    std = spread * (high - low) / 3
+    strategy.mean.copy_(learner.env.in_units((low + high) / 2, std, drawn)[0])
     strategy.scale_noise(noise)
 
 

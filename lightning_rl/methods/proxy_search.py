@@ -130,6 +130,7 @@ class SEConfig(AgentSearchConfig):
     perfect_generations: Annotated[int, Field(ge=0, le=GENERATIONS)]
     clone_generations: Annotated[int, Field(ge=0, le=GENERATIONS)]
     agent_noise: PositiveFloat
+    start_spread: PositiveFloat
     one_step: bool
     proxy_horizon: PositiveInt | None
     cap_ends: bool
@@ -181,6 +182,11 @@ class SEConfig(AgentSearchConfig):
             raise ValueError(
                 f"agent_noise {self.agent_noise:g}: it needs perfect_generations and strategy "
                 "snes; or use 1.0"
+            )
+        if self.start_spread != 1 and not (self.perfect_generations and self.latent_size):
+            raise ValueError(
+                f"start_spread {self.start_spread:g}: it needs perfect_generations and "
+                "latent_size; or use 1.0"
             )
         if self.perfect_generations and self.keep == "best":
             raise ValueError(
@@ -496,4 +502,5 @@ class SE(ProxySearch):
         if number + 1 == self.cfg.perfect_generations:
             from lightning_rl.methods.perfect_learners import agents_come_in
 
-            agents_come_in(self.inner_loop.proxy, self.strategy, self.cfg.agent_noise, self.seed)
+            cfg, proxy = self.cfg, self.inner_loop.proxy
+            agents_come_in(proxy, self.strategy, cfg.agent_noise, cfg.start_spread, self.seed)

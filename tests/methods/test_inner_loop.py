@@ -214,11 +214,12 @@ def test_perfect_learners_take_the_action_that_is_paid_best():
     assert learners.greedy(torch.randn(1, 2, 3)).tolist() == [[[-1.0], [-1.0]]]
 
 
-def test_agents_come_in_where_perfect_learners_were_and_to_less_noise():
+@pytest.mark.parametrize("spread", [1.0, 4.0])
+def test_agents_come_in_where_perfect_learners_were_and_to_less_noise(spread):
     proxy, params = paying(GAME, 0.0, 1.0)  # always to the right
     cfg = load_config(SEConfig, "SE", GAME, "suite", {}, {"noise_std": 0.3})
     strategy = SNES(params[0], proxy.net.evolved(), cfg, 1)
-    agents_come_in(proxy, strategy, 0.2, seed=5)
+    agents_come_in(proxy, strategy, 0.2, spread, seed=5)
     torch.testing.assert_close(strategy.log_std.detach().exp(), torch.full_like(params[0], 0.06))
     env, g = proxy.env(strategy.mean.detach()[None]), torch.Generator().manual_seed(2)
     noise = torch.rand(1, 4000, env.reset_noise_size, generator=g)
@@ -237,8 +238,8 @@ def test_agents_come_in_where_perfect_learners_were_and_to_less_noise():
         obs = envs.reset(step.terminated)
     met = torch.cat(met)
     low, high = met.amin(0), met.amax(0)
-    torch.testing.assert_close(starts.mean(0), (low + high) / 2, atol=0.03, rtol=0.1)
-    torch.testing.assert_close(starts.std(0), (high - low) / 3, atol=0.02, rtol=0.15)
+    torch.testing.assert_close(starts.mean(0), (low + high) / 2, atol=0.03 * spread, rtol=0.1)
+    torch.testing.assert_close(starts.std(0), spread * (high - low) / 3, atol=0.02, rtol=0.15)
     assert (strategy.mean == params[0])[: -2 * 4 - 1].all()
     assert strategy.mean[-1].item() == pytest.approx(
         REWARD_STD / 0.5
@@ -503,6 +504,10 @@ def test_objectives_by_hand():
         (
             {"agent_noise": 0.5, "perfect_generations": 3, "one_step": True},
             "agent_noise 0.5: it needs .* and strategy snes",
+        ),
+        (
+            {"start_spread": 4.0},
+            "start_spread 4: it needs perfect_generations and latent_size; or use 1.0",
         ),
         (
             {"perfect_generations": 3, "one_step": True},
