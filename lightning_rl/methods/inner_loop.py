@@ -210,9 +210,9 @@ class InnerLoop:
         _, cfg = self.agents[number]
         if not rows:
             return []
-        variation = vary_agents(cfg, [seeds[row] for row in rows]) if self.vary else None
-        if variation is None:
+        if not self.vary:
             return [rows]
+        variation = vary_agents(cfg, [seeds[row] for row in rows])
         # a layer that is averaged over has no room for padding
         one_width = getattr(cfg, "layer_norm", False)
         ends = self.proxy.spec.obs_size + self.proxy.spec.action_size
@@ -288,14 +288,13 @@ class InnerLoop:
         tested, steps = trained.test_returns.double().mean(1), results.env_steps.double()
         scores, lengths = results.scores.double(), results.lengths.double()
         failed = ~trained.test_returns.isfinite().all(1)
-        if failed.any():
-            longest = float(self.max_train_steps)
-            worst = math.nan if worst is None else worst
-            tested = tested.masked_fill(failed, worst)
-            steps = steps.masked_fill(failed, longest)
-            scores = torch.where(failed[:, None], tested[:, None], scores)
-            smallest_area = longest / lengths.shape[1] if worst < 0 else 1.0
-            lengths = torch.where(failed[:, None], smallest_area, lengths)
+        longest = self.max_train_steps
+        worst = math.nan if worst is None else worst
+        tested = tested.masked_fill(failed, worst)
+        steps = steps.masked_fill(failed, longest)
+        scores = torch.where(failed[:, None], tested[:, None], scores)
+        smallest_area = longest / lengths.shape[1] if worst < 0 else 1.0
+        lengths = torch.where(failed[:, None], smallest_area, lengths)
         columns = (
             self.fitness(tested, steps, scores, lengths),
             tested,

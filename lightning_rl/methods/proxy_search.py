@@ -106,10 +106,9 @@ class AgentSearchConfig(ProxySearchConfig):
         raise NotImplementedError
 
     def loop(self, spec: EnvSpec) -> InnerLoop:
-        task = spec.gamename
         return InnerLoop(
-            proxy=self.proxy(task),
-            agents=agent_configs(self.agent, task),
+            proxy=self.proxy(spec.gamename),
+            agents=agent_configs(self.agent, spec.gamename),
             vary=self.vary,
             stop_rule=self.stop_rule,
             objective=self.objective,
@@ -143,15 +142,18 @@ class SEConfig(AgentSearchConfig):
                 f"stop_rule {self.stop_rule} judges no real episode; leave it out, or use "
                 "stop_rule=solved"
             )
+        if not self.perfect_generations:
+            found["start_spread"] = "it needs perfect_generations; set these, or leave it out"
         return found
 
     def loop(self, spec: EnvSpec) -> InnerLoop:
+        loop = super().loop(spec)
         if not self.perfect_generations:
-            return super().loop(spec)
+            return loop
         from lightning_rl.methods.perfect_learners import PerfectFirst  # others do not need it
 
         return PerfectFirst(
-            **vars(super().loop(spec)),
+            **vars(loop),
             perfect_generations=self.perfect_generations,
             clone_generations=self.clone_generations,
         )
@@ -182,11 +184,6 @@ class SEConfig(AgentSearchConfig):
             raise ValueError(
                 f"agent_noise {self.agent_noise:g}: it needs perfect_generations and strategy "
                 "snes; or use 1.0"
-            )
-        if self.start_spread != 1 and not (self.perfect_generations and self.latent_size):
-            raise ValueError(
-                f"start_spread {self.start_spread:g}: it needs perfect_generations and "
-                "latent_size; or use 1.0"
             )
         if self.perfect_generations and self.keep == "best":
             raise ValueError(
@@ -284,10 +281,11 @@ class ProxyMethod(Method):
         outcomes = evaluated["eval"]
         returns = torch.tensor([outcome.test_return for outcome in outcomes], dtype=torch.float64)
         self.eval_env_steps += sum(outcome.test_steps for outcome in outcomes)
-        self.report("eval/return_mean", float(returns.mean()), len(outcomes))
+        mean = float(returns.mean())
+        self.report("eval/return_mean", mean, len(outcomes))
         self.log_scalars(
             {
-                "eval/return_mean": float(returns.mean()),
+                "eval/return_mean": mean,
                 "eval/return_std": float(returns.std(correction=0)),
                 "eval/return_min": float(returns.min()),
                 "eval/return_max": float(returns.max()),
@@ -502,5 +500,10 @@ class SE(ProxySearch):
         if number + 1 == self.cfg.perfect_generations:
             from lightning_rl.methods.perfect_learners import agents_come_in
 
-            cfg, proxy = self.cfg, self.inner_loop.proxy
-            agents_come_in(proxy, self.strategy, cfg.agent_noise, cfg.start_spread, self.seed)
+            agents_come_in(
+                self.inner_loop.proxy,
+                self.strategy,
+                self.cfg.agent_noise,
+                self.cfg.start_spread,
+                self.seed,
+            )

@@ -506,10 +506,6 @@ def test_objectives_by_hand():
             "agent_noise 0.5: it needs .* and strategy snes",
         ),
         (
-            {"start_spread": 4.0},
-            "start_spread 4: it needs perfect_generations and latent_size; or use 1.0",
-        ),
-        (
             {"perfect_generations": 3, "one_step": True},
             "perfect_generations 3: their scores are no agents'; use keep=last, or 0",
         ),
