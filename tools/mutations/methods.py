@@ -160,7 +160,7 @@ MUTATIONS = [
         ("env.observe(state), env.best(state)", "env.observe(state), env.meant(state)"),
         ("met.append(obs[~over])", "met.append(obs)"),
         ("in_units((low + high) / 2", "in_units(met.mean(0)"),
-        ("(high - low) / 3, drawn", "met.std(0), drawn"),
+        ("spread * (high - low) / 3", "met.std(0)"),
         ("strategy.scale_noise(noise)", "pass"),
     ),
     *area(
