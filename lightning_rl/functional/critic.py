@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -21,14 +23,17 @@ def feature_size(size: int, continuous: bool) -> int:
     return 1 + 2 * size if continuous else size
 
 
-def action_features(action: Tensor, size: int) -> Tensor:
-    """``phi(a)`` ``[B, F]`` of actions; size: F.
+def action_features(action: Tensor, sizes: Sequence[int]) -> Tensor:
+    """``phi(a)`` ``[B, F]`` of actions.
 
-    Discrete actions ``[B]`` are one-hot; of continuous ones ``[B, A]`` it is 1, a and a^2.
+    Of continuous ones ``[B, A]`` it is 1, a and a^2. Discrete ones, one ``[B]`` or several
+    ``[B, K]`` of these ``sizes``, are one-hot, one behind another.
     """
     if action.is_floating_point():
         return torch.cat([torch.ones_like(action[..., :1]), action, action.square()], dim=-1)
-    return F.one_hot(action, size).float()
+    columns = action.reshape(len(action), -1).unbind(1)
+    one_hot = [F.one_hot(each, size) for each, size in zip(columns, sizes, strict=True)]
+    return torch.cat(one_hot, dim=-1).float()
 
 
 def action_values(output: Tensor, features: Tensor) -> Tensor:

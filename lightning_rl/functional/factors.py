@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from lightning_rl.functional.distributions import Categorical
@@ -54,8 +52,3 @@ class Factors:
     def max_entropy(self, action_size: int) -> float:
         """The highest entropy (nats): all factors uniform."""
         return sum(map(math.log, self.sizes))
-
-    def features(self, action: Tensor) -> Tensor:
-        """The actions ``[..., K]`` as one-hot vectors, one behind another, ``[..., A]``."""
-        pairs: Any = zip(action.unbind(-1), self.sizes, strict=True)
-        return torch.cat([F.one_hot(part, size) for part, size in pairs], dim=-1).float()

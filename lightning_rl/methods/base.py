@@ -203,6 +203,10 @@ class Method(LightningModule):
         """The command that evaluation asks for, in the order of ``command_names``."""
         return None
 
+    def completed(self, given: Mapping[str, float]) -> dict[str, float]:
+        """A whole command by name, of the numbers that are given and those of the first one."""
+        return {**dict(zip(self.command_names, self.first_command() or (), strict=True)), **given}
+
     def command_limits(self) -> tuple[float, float] | None:
         """Lowest and highest value of the first command that training saw."""
         return None

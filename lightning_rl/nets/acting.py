@@ -13,7 +13,7 @@ from lightning_rl.core.checks import has_numba
 from lightning_rl.core.types import Array, FloatArray
 from lightning_rl.nets.command import CommandPolicy, ScaledCommand
 from lightning_rl.nets.layers import LayeredNet, as_built
-from lightning_rl.nets.normalised import Normalised
+from lightning_rl.nets.normalised import Normalised, ObsNormaliser
 from lightning_rl.nets.policies import Actor, Policy
 
 Act = Callable[[FloatArray, FloatArray | None, FloatArray, FloatArray | None], Array]
@@ -51,11 +51,19 @@ def may_compile(actor: Actor) -> bool:
     return isinstance(net, LayeredNet) and as_built(net) and has_numba()
 
 
-def bare(net: Any) -> nn.Module:
-    """A policy's network without what scales its inputs."""
-    while isinstance(net, ScaledCommand | Normalised):
-        net = net.net
-    return net
+def unwrapped(net: Any) -> tuple[ScaledCommand | None, ObsNormaliser | None, Any]:
+    """What scales a network's commands, and its observations, if anything; the network itself."""
+    scaled = normaliser = None
+    if isinstance(net, ScaledCommand):
+        scaled, net = net, net.net
+    if isinstance(net, Normalised):
+        normaliser, net = net.normaliser, net.net
+    return scaled, normaliser, net
+
+
+def bare(net: nn.Module) -> nn.Module:
+    """A network without what scales its inputs."""
+    return cast(nn.Module, unwrapped(net)[-1])
 
 
 def _by_torch(actor: Actor) -> Act:

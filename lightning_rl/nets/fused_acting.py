@@ -9,13 +9,12 @@ import numpy as np
 from lightning_rl.core.compiled import compiled
 from lightning_rl.core.types import Array, FloatArray
 from lightning_rl.functional.distributions import Gaussian
-from lightning_rl.nets.acting import Act, bare
-from lightning_rl.nets.command import CommandPolicy, ScaledCommand
+from lightning_rl.nets.acting import Act, bare, unwrapped
+from lightning_rl.nets.command import CommandPolicy
 from lightning_rl.nets.flat import flat, shape_of, weights_of
 from lightning_rl.nets.fused import F, Net, fill, forward, net_of, tanh
 from lightning_rl.nets.fused_losses import LOG_STD_MAX, LOG_STD_MIN
 from lightning_rl.nets.layers import LayeredNet
-from lightning_rl.nets.normalised import Normalised
 from lightning_rl.nets.policies import Policy
 
 
@@ -35,15 +34,12 @@ class Acting(NamedTuple):
 
 def acting(policy: Policy) -> Act:
     """The policy with the weights that it has now."""
-    net: Any = policy.net
+    scaled, normaliser, net = unwrapped(policy.net)
     shift = scale = np.zeros(0, F)
     limit = np.inf
-    if isinstance(net, ScaledCommand):
-        shift, scale, limit = net.shift.numpy(), net.scale.numpy(), net.limit
-        net = net.net
-    normalise = None
-    if isinstance(net, Normalised):
-        normalise, net = net.normaliser.frozen(), net.net
+    if scaled is not None:
+        shift, scale, limit = scaled.shift.numpy(), scaled.scale.numpy(), scaled.limit
+    normalise = None if normaliser is None else normaliser.frozen()
     usual, guidance = np.zeros(2, F), 0.0
     if isinstance(policy, CommandPolicy):
         usual, guidance = policy.usual.numpy(), float(policy.guidance)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from lightning_rl.core.checks import one_number
 from lightning_rl.core.config import OFFLINE
@@ -57,26 +57,26 @@ def unknown_name(name: str, known: Sequence[str]) -> str:
     return f"unknown name '{shorten(name)}'; {remedy}"
 
 
-def full_command(method: Method, given: Mapping[str, float]) -> Asked:
-    """The command with the numbers that are ``given``; the others are the checkpoint's.
+def full_command(method: Method, asked: Mapping[str, float]) -> Asked:
+    """The command with the numbers that are ``asked`` for; the others are the checkpoint's.
 
     ``{"return": 150}`` is the return that the episode is to obtain. A calibrated policy translates
     it to the command that obtains it on average; another, whose commands are returns, takes it as
     it is. ``raw_return`` and the like are what the network takes, of every policy.
     """
     numbers: dict[Any, Any] = {"": None}
-    if isinstance(given, Mapping):
-        numbers = {name: one_number(value) for name, value in given.items()}
+    if isinstance(asked, Mapping):
+        numbers = {name: one_number(value) for name, value in asked.items()}
     if not all(isinstance(name, str) and number is not None for name, number in numbers.items()):
-        raise UserError(f"command {shown(given)}: give numbers by name, e.g. {{'return': 150}}")
+        raise UserError(f"command {shown(asked)}: give numbers by name, e.g. {{'return': 150}}")
     known_names = asked_names(method)
     for name in numbers:
         if name not in known_names:
             raise UserError(f"command: {unknown_name(name, known_names)}")
-    values = dict(zip(method.command_names, method.first_command() or (), strict=True))
     calibration = method.calibrated()
     if "return" in numbers and calibration is not None:
-        return _calibrated_command(calibration, numbers, list(values.values()))
+        return _calibrated_command(calibration, numbers, method.first_command() or ())
+    given = {}
     for name, value in numbers.items():
         if not abs(value) <= WHOLE:
             first = name.removeprefix(RAW) == method.command_names[0]
@@ -87,10 +87,8 @@ def full_command(method: Method, given: Mapping[str, float]) -> Asked:
             )
         if RAW + name in numbers:
             raise UserError(f"command: {name} and {RAW}{name} are the same here; leave one out")
-        values[name.removeprefix(RAW)] = value
-    if method.objectives and numbers:
-        complete = cast(Any, method).completed
-        values = complete({name.removeprefix(RAW): value for name, value in numbers.items()})
+        given[name.removeprefix(RAW)] = value
+    values = method.completed(given)
     if numbers and getattr(method.cfg, OFFLINE, False):
         _warn_beyond_data(method, values)
     return Asked(tuple(values.values()) or None)

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from lightning_rl.core.errors import UserError
+from lightning_rl.functional.upside_down import Decrease
 from lightning_rl.methods.base import Method
 from lightning_rl.methods.model_based import WorldPolicy
 from lightning_rl.nets.categorical_latent import CategoricalLatent
@@ -45,7 +45,12 @@ class WholePolicy(nn.Module):
         self.actor = _of_layers(copy.deepcopy(method.policy).cpu().requires_grad_(False).eval())
         self.calibration = copy.deepcopy(method.calibrated())
         rule = method.command_rule()
-        self.rule = None if rule is None else _rule_of_tensors(method)
+        if not isinstance(rule, Decrease | None):
+            raise UserError(
+                f"export: command {method.cfg.command} goes on by code of its own, which no graph "
+                "holds; train with command_rule=hold"
+            )
+        self.rule = rule
         usual = method.first_command() or ()
         self.command_names = method.command_names
         if self.calibration is not None:
@@ -163,43 +168,6 @@ class WholePolicy(nn.Module):
             return (action + self.start).to(self.start.dtype)
         share = (action.to(self.low.dtype) + 1) / 2
         return (self.low + share * (self.high - self.low)).clamp(self.low, self.high)
-
-
-def _rule_of_tensors(method: Method) -> Callable[[Any, Any], Tensor]:
-    """How commands go on after a step, of tensors; UserError for a rule of the user's own."""
-    from lightning_rl.methods.pareto.command import what_is_left
-    from lightning_rl.methods.upside_down.commands import Return, ReturnHorizon
-    from lightning_rl.methods.upside_down.owed import Owed
-
-    if method.command_rule() is what_is_left:
-        return _of_vectors
-    command: Any = method.command
-    after = getattr(type(command), "after", None)
-    if after is Owed.after:
-        return _of_owed
-    if after not in (Return.after, ReturnHorizon.after):
-        raise UserError(
-            f"export: command {method.cfg.command} goes on by code of its own, which no graph "
-            "holds; train with command_rule=hold"
-        )
-    gamma = command.gamma if after is Return.after else 1.0
-    highest = math.inf if command.max_return is None else max(command.max_return, 0.0)
-
-    def left(state: Tensor, reward: Tensor) -> Tensor:
-        first = ((state[:, :1] - reward.unsqueeze(-1)) / gamma).clamp(max=highest)
-        return torch.cat([first, (state[:, 1:] - 1).clamp(min=1)], dim=-1)
-
-    return left
-
-
-def _of_owed(state: Tensor, reward: Tensor) -> Tensor:
-    """``Owed.after`` of tensors."""
-    return torch.cat([state[:, :1] - reward.unsqueeze(-1), state[:, 1:]], dim=-1)
-
-
-def _of_vectors(state: Tensor, rewards: Tensor) -> Tensor:
-    """``what_is_left`` of tensors."""
-    return torch.cat([state[:, :-1] - rewards, (state[:, -1:] - 1).clamp(min=1)], dim=-1)
 
 
 def _of_layers(actor: Actor) -> Actor:

@@ -17,6 +17,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.types import Request
 from lightning_rl.envs.action_masks import checked_mask
 from lightning_rl.envs.spec import env_spec
+from lightning_rl.functional.critic import action_features
 from lightning_rl.functional.factors import Factors
 from lightning_rl.rollouts.episode_buffer import EpisodeBuffer
 from lightning_rl.rollouts.player import Player
@@ -39,7 +40,7 @@ def test_log_probabilities_and_entropies_are_sums_by_hand():
     assert distribution.sample(torch.zeros(5)).tolist() == [[1, 0]]
     assert distribution.sample(torch.tensor([3.0, 0, 0, 0, 2.0])).tolist() == [[0, 1]]
     action = torch.tensor([[2, 0], [1, 1]])
-    assert factors.features(action).tolist() == [[0, 0, 1, 1, 0], [0, 1, 0, 0, 1]]
+    assert action_features(action, (3, 2)).tolist() == [[0, 0, 1, 1, 0], [0, 1, 0, 0, 1]]
 
 
 def test_uniform_actions_are_uniform_in_each_factor():

@@ -109,9 +109,9 @@ def test_the_squared_error_is_that_of_the_critic(features):
     target = torch.randn(9)
     given = None
     if features == 3:
-        given = action_features(torch.randint(3, (9,)), 3)
+        given = action_features(torch.randint(3, (9,)), [3])
     elif features == 5:
-        given = action_features(torch.randn(9, 2), 2)
+        given = action_features(torch.randn(9, 2), [2])
     expected = critic_loss(output, target, given)
     expected.backward()
     grad = np.empty((1 + features, 9), np.float32)

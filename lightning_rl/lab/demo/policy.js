@@ -67,9 +67,10 @@ class Policy {
   // The command of the next step.
   after(command, reward) {
     if (!command || !this.rule) return command;
-    const [first, ...following] = command.numbers, { gamma, highest, passed } = this.rule;
+    const [first, ...others] = command.numbers, { gamma, highest, countsSteps } = this.rule;
     const left = Math.min((first - reward) / gamma, highest);
-    return { ...command, numbers: [left, ...following.map(z => Math.max(z - passed, 1))] };
+    const following = countsSteps ? others.map(z => Math.max(z - 1, 1)) : others;
+    return { ...command, numbers: [left, ...following] };
   }
 
   network(obs, numbers) {

@@ -9,13 +9,13 @@ from torch import Tensor, nn
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.functional.distributions import Categorical, Gaussian
+from lightning_rl.functional.upside_down import Decrease
 from lightning_rl.methods.agents import GreedyActor
 from lightning_rl.methods.base import Method
-from lightning_rl.methods.upside_down.commands import Return, ReturnHorizon
-from lightning_rl.methods.upside_down.owed import Owed
+from lightning_rl.nets.acting import unwrapped
 from lightning_rl.nets.command import CommandPolicy, ScaledCommand
 from lightning_rl.nets.layers import LayeredNet
-from lightning_rl.nets.normalised import LIMIT, Normalised
+from lightning_rl.nets.normalised import LIMIT
 from lightning_rl.nets.policies import Policy
 
 TASKS = {
@@ -49,14 +49,12 @@ def exported(method: Method, name: str) -> dict[str, Any]:
     if spec.continuous:
         space: Any = spec.action_space
         about["range"] = [float(space.low[0]), float(space.high[0])]
-    net = getattr(policy, "net", None)
-    if type(policy) is CommandPolicy and isinstance(net, ScaledCommand):
-        about |= _command(method, policy, net, name)
-        net = net.net
-    if isinstance(net, Normalised):
-        shift, scale = net.normaliser.shift_and_scale()
+    scaled, normaliser, net = unwrapped(getattr(policy, "net", None))
+    if type(policy) is CommandPolicy and scaled is not None:
+        about |= _command(method, policy, scaled, name)
+    if normaliser is not None:
+        shift, scale = normaliser.shift_and_scale()
         about["seen"] = {"shift": shift.tolist(), "scale": scale.tolist(), "limit": LIMIT}
-        net = net.net
     layers = None if about["actions"] is None else _layers(net)
     if layers is None:
         raise UserError(
@@ -103,20 +101,17 @@ def _command(
 
 
 def _rule(method: Method, name: str) -> dict[str, float] | None:
-    """How a command goes on after a step; None: it stays. passed: by how much a horizon falls."""
-    if method.command_rule() is None:
+    """How a command goes on after a step; None: it stays."""
+    rule = method.command_rule()
+    if rule is None:
         return None
-    command: Any = method.command
-    if type(command).after is Owed.after:
-        return {"gamma": 1.0, "highest": _ENDLESS, "passed": 0}
-    if type(command).after not in (Return.after, ReturnHorizon.after):
+    if not isinstance(rule, Decrease):
         raise UserError(
             f"demo: the command {method.cfg.command} of '{name}' goes on by code of its own, which "
             "the page has not; train with command_rule=hold"
         )
-    highest = _ENDLESS if command.max_return is None else max(command.max_return, 0.0)
-    gamma = command.gamma if type(command).after is Return.after else 1.0
-    return {"gamma": gamma, "highest": highest, "passed": 1}
+    highest = min(rule.highest, _ENDLESS)
+    return {"gamma": rule.gamma, "highest": highest, "countsSteps": rule.counts_steps}
 
 
 def _layers(net: Any) -> dict[str, Any] | None:

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lightning_rl.core.types import Episode, FloatArray
+from lightning_rl.core.types import Episode
 
 
 def fulfilled(episodes: list[Episode]) -> Tensor:
@@ -18,9 +18,3 @@ def fulfilled(episodes: list[Episode]) -> Tensor:
         left = np.arange(episode.length, 0, -1)
         rows.append(np.column_stack([to_go, left]))
     return torch.from_numpy(np.concatenate(rows)).float()
-
-
-def what_is_left(command: FloatArray, rewards: FloatArray) -> FloatArray:
-    """Of commands ``[B, K + 1]`` after a step that paid ``[B, K]``; at least one step is left."""
-    steps = np.maximum(command[:, -1:] - 1, 1)
-    return np.concatenate([command[:, :-1] - rewards, steps], axis=-1)

@@ -26,11 +26,10 @@ from lightning_rl.core.limits import shown
 from lightning_rl.core.seeding import seeded_torch
 from lightning_rl.core.types import ActionMode, Episode
 from lightning_rl.functional.pareto import hypervolume, non_dominated
-from lightning_rl.functional.upside_down import EPSILON
+from lightning_rl.functional.upside_down import EPSILON, Decrease
 from lightning_rl.methods.base import Method
 from lightning_rl.methods.compiling import differs, may_compile
 from lightning_rl.methods.pareto.buffer import vector_returns
-from lightning_rl.methods.pareto.command import what_is_left
 from lightning_rl.methods.pareto.config import ParetoConfig
 from lightning_rl.methods.pareto.rollouts import ParetoEpoch, ParetoRollouts
 from lightning_rl.methods.pareto.target import FrontTarget
@@ -165,15 +164,13 @@ class PCN(Method):
         return self.target.nearest({})
 
     def completed(self, given: Mapping[str, float]) -> dict[str, float]:
-        """A whole command by name: the numbers that are given, and those of the return of the
-        front that is nearest to them.
-        """
+        """The others are those of the return of the front that is nearest to them."""
         places = {self.command_names.index(name): value for name, value in given.items()}
         nearest = zip(self.command_names, self.target.nearest(places), strict=True)
         return {**dict(nearest), **given}
 
     def command_rule(self) -> CommandRule:
-        return what_is_left
+        return Decrease()
 
     def validation_step(self, evaluated: Mapping[str, list[Episode]], batch_idx: int) -> None:
         super().validation_step(evaluated, batch_idx)

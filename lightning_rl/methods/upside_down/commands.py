@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
@@ -14,7 +15,7 @@ from lightning_rl.core.limits import shown
 from lightning_rl.core.parts import Kind, Part
 from lightning_rl.core.schema import Share
 from lightning_rl.core.types import FloatArray
-from lightning_rl.functional.upside_down import at_most
+from lightning_rl.functional.upside_down import Decrease, at_most
 from lightning_rl.rollouts.episode_buffer import EpisodeBuffer, FlatEpisodes
 
 if TYPE_CHECKING:
@@ -50,7 +51,10 @@ class Command(Part):
         raise NotImplementedError
 
     def after(self, command: FloatArray, reward: FloatArray) -> FloatArray:
-        """What is left of commands ``[B, C]`` after a step that gave rewards ``[B]``."""
+        """What is left of commands ``[B, C]`` after a step that gave rewards ``[B]``.
+
+        Those of this package are a ``Decrease``, which an export can hold.
+        """
         raise NotImplementedError
 
     def following_numbers(self, buffer: EpisodeBuffer) -> tuple[float, ...]:
@@ -131,13 +135,10 @@ class ReturnHorizon(Command):
         obtained = episodes.to_go[row] - episodes.to_go[row + length]
         return torch.stack([obtained, length.to(obtained.dtype)], dim=-1)
 
-    def after(self, command: FloatArray, reward: FloatArray) -> FloatArray:
-        """``return <- min(return - reward, max_return)``, ``horizon <- max(horizon - 1, 1)``.
-
-        From the UDRL paper, Algorithm 2.
-        """
-        left = what_is_left(command[:, :1], reward, 1.0, self.max_return)
-        return np.concatenate([left, np.maximum(command[:, 1:] - 1, 1)], axis=-1)
+    @property
+    def after(self) -> Decrease:  # type: ignore[override]
+        """As in the UDRL paper, Algorithm 2."""
+        return Decrease(highest=most_left(self.max_return))
 
     def following_numbers(self, buffer: EpisodeBuffer) -> tuple[float, ...]:
         """The mean length of the ``last_few`` best episodes (UDRL paper, section 2.2.4)."""
@@ -165,9 +166,9 @@ class Return(Command):
         return_to_go = episodes.discounted_return(self.gamma)
         return at_most(self.label_max, return_to_go).unsqueeze(-1)
 
-    def after(self, command: FloatArray, reward: FloatArray) -> FloatArray:
-        """``return <- min((return - reward) / gamma, max_return)``."""
-        return what_is_left(command, reward, self.gamma, self.max_return)
+    @property
+    def after(self) -> Decrease:  # type: ignore[override]
+        return Decrease(self.gamma, most_left(self.max_return))
 
     @property
     def is_episode_return(self) -> bool:
@@ -182,13 +183,10 @@ class Return(Command):
             )
 
 
-def what_is_left(
-    asked: FloatArray, reward: FloatArray, gamma: float, max_return: float | None
-) -> FloatArray:
-    """What is left of returns ``[B, 1]`` after rewards ``[B]``.
+def most_left(max_return: float | None) -> float:
+    """The most that can be left of a return.
 
     The paper's bound is ``max_return`` itself; where that is negative, it would be too low: what is
     left to lose shrinks to 0 within an episode.
     """
-    highest = np.inf if max_return is None else max(max_return, 0.0)
-    return np.minimum((asked - reward[:, None]) / np.float32(gamma), np.float32(highest))
+    return math.inf if max_return is None else max(max_return, 0.0)

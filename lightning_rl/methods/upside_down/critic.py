@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -138,12 +138,8 @@ class CriticFit(Part):
 
     def _features(self, method: UpsideDown, episodes: FlatEpisodes) -> Tensor:
         """Of all steps, ``[M, F]``."""
-        if method.spec.factors:
-            factors: Any = method.learner.distribution_class
-            return cast(Tensor, factors.features(episodes.action))
-        return action_features(
-            method.learner.distribution_class.executed(episodes.action), method.spec.action_size
-        )
+        executed = method.learner.distribution_class.executed(episodes.action)
+        return action_features(executed, method.spec.factors or [method.spec.action_size])
 
     def _outputs(self, method: UpsideDown, episodes: FlatEpisodes) -> Tensor:
         """The network's outputs, in the task's units, for all observations ``[M + E, O]``."""

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from lightning_rl.core.compiled import compiled, one_thread
+from lightning_rl.nets.acting import unwrapped
 from lightning_rl.nets.flat import FlatTraining, shape_of
 from lightning_rl.nets.fused import (
     F,
@@ -24,8 +25,6 @@ from lightning_rl.nets.fused import (
     net_of,
 )
 from lightning_rl.nets.fused_losses import categorical_loss, gaussian_loss, value_loss
-from lightning_rl.nets.layers import LayeredNet
-from lightning_rl.nets.normalised import Normalised
 
 if TYPE_CHECKING:
     from lightning_rl.methods.upside_down.critic import CriticFit
@@ -39,8 +38,10 @@ def update_policy(
 
     obs ``[U, B, O]``, command ``[U, B, C]``, action ``[U, B]`` or ``[U, B, A]``, weight ``[U, B]``.
     """
-    scaled = method.learner.net
-    obs, net = _behind(scaled.net, obs)
+    scaled, normaliser, net = unwrapped(method.learner.net)
+    assert scaled is not None
+    if normaliser is not None:
+        obs = normaliser(obs)
     if weight is None:
         weight = torch.ones_like(obs[..., 0])
     if not method.spec.continuous:
@@ -64,13 +65,6 @@ def update_policy(
         )
     training.finish(len(losses))
     return torch.from_numpy(losses)
-
-
-def _behind(net: Any, obs: Tensor) -> tuple[Tensor, LayeredNet]:
-    """What is compiled of a network, and what it sees of obs."""
-    if isinstance(net, Normalised):
-        obs, net = net.normaliser(obs), net.net
-    return obs, net
 
 
 @compiled
@@ -104,7 +98,9 @@ def update_critic(
 
     obs ``[U, B, O]``, target ``[U, B]``, features ``[U, B, F]``.
     """
-    obs, net = _behind(method.critic, obs)
+    _, normaliser, net = unwrapped(method.critic)
+    if normaliser is not None:
+        obs = normaliser(obs)
     if features is None:
         features = torch.empty(*target.shape, 0)
     optimizer = method.optimizers()[1].optimizer

@@ -23,10 +23,10 @@ from torch import Tensor, nn
 from lightning_rl.core.contents import check_alike
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import Share
-from lightning_rl.core.types import STORED, FloatArray
+from lightning_rl.core.types import STORED
 from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.functional.upside_down import standardise
-from lightning_rl.methods.upside_down.commands import register_command, what_is_left
+from lightning_rl.functional.upside_down import Decrease, standardise
+from lightning_rl.methods.upside_down.commands import register_command
 from lightning_rl.methods.upside_down.critic import Advantage, FitWithQ, JudgedEpisodes
 from lightning_rl.methods.upside_down.targets import Target, register_target
 from lightning_rl.nets.layers import relu_mlp
@@ -130,9 +130,9 @@ class Owed(Advantage):
         advantage = standardise(super().fulfilled(episodes))
         return torch.cat([episodes.owed[episodes.row].unsqueeze(-1), advantage], dim=-1)
 
-    def after(self, command: FloatArray, reward: FloatArray) -> FloatArray:
-        left = what_is_left(command[:, :1], reward, 1.0, None)
-        return np.concatenate([left, command[:, 1:]], axis=-1)
+    @property
+    def after(self) -> Decrease:  # type: ignore[override]
+        return Decrease(counts_steps=False)
 
     def following_numbers(self, buffer: EpisodeBuffer) -> tuple[float, ...]:
         return (_BETTER,)

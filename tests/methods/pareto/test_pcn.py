@@ -14,9 +14,10 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.types import Episode, Request
 from lightning_rl.envs.deep_sea import deep_sea_front
 from lightning_rl.envs.spec import env_spec
+from lightning_rl.functional.upside_down import Decrease
 from lightning_rl.methods.pareto import PCN
 from lightning_rl.methods.pareto.buffer import FrontBuffer, nearest_to_front, vector_returns
-from lightning_rl.methods.pareto.command import fulfilled, what_is_left
+from lightning_rl.methods.pareto.command import fulfilled
 from lightning_rl.methods.pareto.target import FrontTarget
 from lightning_rl.nets.policies import Actor
 from lightning_rl.rollouts.vector_player import VectorPlayer
@@ -36,7 +37,7 @@ def test_what_a_step_fulfils_and_what_is_left():
     rows = fulfilled([episode([0, -1], [0, -1], [5, -1]), episode([2, -1])])
     assert rows.tolist() == [[5, -3, 3], [5, -2, 2], [5, -1, 1], [2, -1, 1]]
     command = np.array([[5, -3, 3], [5, -3, 1]], np.float32)
-    left = what_is_left(command, np.array([[0, -1], [4, -2]], np.float32))
+    left = Decrease()(command, np.array([[0, -1], [4, -2]], np.float32))
     assert left.tolist() == [[5, -2, 2], [1, -1, 1]]
 
 
@@ -115,7 +116,7 @@ class Walker(Actor):
 
 def test_each_episode_of_a_chunk_pays_for_its_own_command():
     spec = env_spec("deep-sea-treasure")
-    player = VectorPlayer(spec, Walker(), 0, what_is_left)
+    player = VectorPlayer(spec, Walker(), 0, Decrease())
     asked = [(9.0, -9.0, horizon) for horizon in (3.0, 1.0, 2.0)]
     played = player.play([Request("one", seed, "greedy", each) for seed, each in enumerate(asked)])
     assert [each.length for each in played] == [5, 1, 3]
@@ -149,7 +150,7 @@ class Rising(gymnasium.Env):
 
 def test_a_command_is_reduced_by_what_the_latest_step_has_paid():
     lightning_rl.register_env("rising", Rising, horizon=3)
-    player = VectorPlayer(env_spec("rising"), Walker(), 0, what_is_left)
+    player = VectorPlayer(env_spec("rising"), Walker(), 0, Decrease())
     (played,) = player.play([Request("one", 0, "greedy", (9.0, 0.0, 3.0))])
     assert played.rewards.tolist() == [[1, -2], [2, -4], [3, -6]]
     assert played.command.tolist() == [[9, 0, 3], [8, 2, 2], [6, 6, 1]]

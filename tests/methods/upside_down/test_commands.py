@@ -5,7 +5,7 @@ import pytest
 import torch
 from helpers.toys import make_episode
 
-from lightning_rl.methods.upside_down.commands import Return, ReturnHorizon, what_is_left
+from lightning_rl.methods.upside_down.commands import Return, ReturnHorizon
 from lightning_rl.rollouts.episode_buffer import EpisodeBuffer, flatten
 
 
@@ -60,7 +60,7 @@ def test_what_is_left_to_pay_may_be_less_than_the_best_episode_costs():
 def test_what_is_left_keeps_its_precision():
     command, reward = np.ones((4, 2), dtype=np.float32), np.ones(4, dtype=np.float32)
     assert return_horizon().after(command, reward).dtype == np.float32
-    assert what_is_left(command[:, :1], reward, 0.9, None).dtype == np.float32
+    assert discounted(0.9, None).after(command[:, :1], reward).dtype == np.float32
 
 
 def test_the_horizon_is_the_mean_length_of_the_best_episodes():

@@ -58,7 +58,7 @@ def test_commands_and_weights_by_advantage_are_limited_alike():
 def test_the_values_of_continuous_actions_are_quadratic_in_them():
     """V = 3; Q(a) = 1 + 2 a - a^2 at a = 2 and -1: 1 and -2; to targets 2 and 1."""
     output = torch.tensor([[3.0, 1.0, 2.0, -1.0]]).repeat(2, 1)
-    features, target = action_features(torch.tensor([[2.0], [-1.0]]), 1), torch.tensor([2.0, 1.0])
+    features, target = action_features(torch.tensor([[2.0], [-1.0]]), [1]), torch.tensor([2.0, 1.0])
     assert fitted_advantage(output, features).tolist() == [-2.0, -5.0]
     assert float(critic_loss(output, target, features)) == (1 + 4) / 2 + (1 + 9) / 2
     assert float(critic_loss(output[:, :1], target)) == 2.5
