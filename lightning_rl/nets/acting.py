@@ -61,7 +61,7 @@ def unwrapped(net: Any) -> tuple[ScaledCommand | None, ObsNormaliser | None, Any
     return scaled, normaliser, net
 
 
-def bare(net: nn.Module) -> nn.Module:
+def bare(net: Any) -> nn.Module:
     """A network without what scales its inputs."""
     return cast(nn.Module, unwrapped(net)[-1])
 

@@ -136,7 +136,7 @@ class ReturnHorizon(Command):
         return torch.stack([obtained, length.to(obtained.dtype)], dim=-1)
 
     @property
-    def after(self) -> Decrease:  # type: ignore[override]
+    def after(self) -> Decrease:
         """As in the UDRL paper, Algorithm 2."""
         return Decrease(highest=most_left(self.max_return))
 
@@ -167,7 +167,7 @@ class Return(Command):
         return at_most(self.label_max, return_to_go).unsqueeze(-1)
 
     @property
-    def after(self) -> Decrease:  # type: ignore[override]
+    def after(self) -> Decrease:
         return Decrease(self.gamma, most_left(self.max_return))
 
     @property

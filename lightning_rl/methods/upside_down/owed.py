@@ -131,7 +131,7 @@ class Owed(Advantage):
         return torch.cat([episodes.owed[episodes.row].unsqueeze(-1), advantage], dim=-1)
 
     @property
-    def after(self) -> Decrease:  # type: ignore[override]
+    def after(self) -> Decrease:
         return Decrease(counts_steps=False)
 
     def following_numbers(self, buffer: EpisodeBuffer) -> tuple[float, ...]:
