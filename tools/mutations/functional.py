@@ -13,6 +13,13 @@ MUTATIONS = [
         ("weight.sum().square() / (weight.square().sum() * weight.numel())", "weight.sum().square() / weight.square().sum()"),
         ("else label.clamp(max=limit)", "else label"),
     ),
+    *area(
+        "functional/upside_down.py", "methods/upside_down/test_commands.py",
+        ("(returns - reward) / self.gamma", "(returns + reward) / self.gamma"),
+        ("reward) / self.gamma", "reward) * self.gamma"),
+        ("(others - 1).clip(min=1)", "others - 1"),
+        (".clip(max=self.highest)", ""),
+    ),
     *area("functional/ranks.py", "functional/test_statistics.py", ("(count - 1) / 2", "0")),
     *area(
         "functional/critic.py", "methods/upside_down/test_critic.py methods/upside_down/test_updates_of_rcp.py",

@@ -37,11 +37,8 @@ MUTATIONS = [
         ("return self.gamma == 1", "return True"),
         ("episodes.to_go[row] - episodes.to_go[row + length]", "episodes.to_go[row]"),
         ("_, lengths = buffer.highest(self.last_few)", "_, lengths = buffer.highest()"),
-        ("(asked - reward[:, None])", "(asked + reward[:, None])"),
-        ("/ np.float32(gamma)", "* np.float32(gamma)"),
         ("else max(max_return, 0.0)", "else np.inf"),
         ("at_most(self.label_max, return_to_go)", "return_to_go"),
-        ("np.maximum(command[:, 1:] - 1, 1)", "command[:, 1:] - 1"),
     ),
     *area(
         "methods/upside_down/weightings.py", "methods/upside_down/test_weightings.py",
