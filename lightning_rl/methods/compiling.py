@@ -6,11 +6,12 @@ on a GPU, in mixed precision, without numba, or because the config says so (``ke
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from pytorch_lightning import Callback, LightningModule
-from torch import nn
+from torch import Tensor, nn
 
 from lightning_rl.core.adam import is_observed
 from lightning_rl.core.checks import has_numba
@@ -19,6 +20,7 @@ from lightning_rl.nets.layers import LayeredNet, as_built
 
 if TYPE_CHECKING:
     from lightning_rl.methods.base import Method
+    from lightning_rl.rollouts.episode_buffer import FlatEpisodes
 
 _AROUND_AN_UPDATE = (
     "on_before_backward",
@@ -54,6 +56,17 @@ def _is_plain(optimizer: torch.optim.Optimizer) -> bool:
     group, *others = optimizer.param_groups
     special = others or group.get("weight_decay") or group.get("amsgrad") or group.get("maximize")
     return type(optimizer) is torch.optim.Adam and not special and not is_observed(optimizer)
+
+
+def one_by_one(
+    update: Callable[..., Tensor], episodes: FlatEpisodes, rows: Tensor, *examples: Tensor
+) -> Tensor:
+    """``update`` on what is seen at ``rows`` ``[U, B]``, and on examples ``[U, B, ..]``.
+
+    The losses ``[U]``.
+    """
+    batches = zip(rows, *examples, strict=True)
+    return torch.stack([update(episodes.observed(row), *each) for row, *each in batches])
 
 
 def differs(own: object, base: type, *names: str) -> bool:

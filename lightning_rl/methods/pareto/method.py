@@ -13,9 +13,8 @@ in the code.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
-from typing import Any, ClassVar, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,22 +25,20 @@ from lightning_rl.core.limits import shown
 from lightning_rl.core.seeding import seeded_torch
 from lightning_rl.core.types import ActionMode, Episode
 from lightning_rl.functional.pareto import hypervolume, non_dominated
-from lightning_rl.functional.upside_down import EPSILON, Decrease
-from lightning_rl.methods.base import Method
-from lightning_rl.methods.compiling import differs, may_compile
+from lightning_rl.functional.upside_down import Decrease
+from lightning_rl.methods.commanded import Commanded
 from lightning_rl.methods.pareto.buffer import vector_returns
 from lightning_rl.methods.pareto.config import ParetoConfig
 from lightning_rl.methods.pareto.rollouts import ParetoEpoch, ParetoRollouts
 from lightning_rl.methods.pareto.target import FrontTarget
 from lightning_rl.methods.registry import register_method
-from lightning_rl.nets.command import CommandPolicy, GatedNet, ScaledCommand
-from lightning_rl.nets.layers import MovingAverage
+from lightning_rl.nets.command import GatedNet
 from lightning_rl.rollouts.player import Collector, CommandRule
 from lightning_rl.rollouts.vector_player import VectorPlayer
 
 
 @register_method("PCN")
-class PCN(Method):
+class PCN(Commanded):
     """A policy that is asked for a return of each objective, and its supervised training.
 
     Arguments and errors are those of ``Method``. Own network: ``policy`` takes obs ``[..., O]`` and
@@ -53,20 +50,15 @@ class PCN(Method):
 
     Attributes:
         objectives: their names; of a task with one reward ``("return",)``.
-        learner: the policy that is trained.
-        policy: the one that plays: a moving average of the learner, or with tau 1 the learner.
         target: the best returns so far, and the commands of the next episodes.
         reference: the returns that a hypervolume is measured from ``[K]``.
     """
 
     Config = ParetoConfig
-    network_names: ClassVar[Mapping[str, str]] = {"policy": "hidden"}
     action_mode: ActionMode = "greedy"
     monitor = "eval/hypervolume"
     auto_gpu = False  # it was not tried on one
     cfg: ParetoConfig
-    learner: CommandPolicy
-    policy: CommandPolicy
     reference: Tensor
 
     def __init__(self, gamename: str, **options: Any):
@@ -80,8 +72,7 @@ class PCN(Method):
                 f"reference {shown(cfg.reference)}: gamename '{gamename}' has the objectives "
                 f"{', '.join(self.objectives)}; give a number for each"
             )
-        distribution = spec.distribution()
-        outputs = distribution.output_size(spec.action_size)
+        outputs = spec.distribution().output_size(spec.action_size)
         with seeded_torch(self.seed, "initialisation"):
             net = self.network(
                 "policy",
@@ -89,15 +80,7 @@ class PCN(Method):
                 takes=[spec.obs_size, count + 1],
                 gives=[outputs],
             )
-        scaled = ScaledCommand(net, [1.0] * (count + 1), cfg.command_limit)
-        self.learner = CommandPolicy(scaled, distribution, spec.action_size, 0.0)
-        self.policy = self.learner
-        if cfg.tau != 1:
-            self.policy = copy.deepcopy(self.learner).requires_grad_(False)
-        # the scales of commands are not averaged: they are set anew in each epoch
-        self.average = MovingAverage(
-            self.policy.get_submodule("net.net"), self.learner.get_submodule("net.net"), cfg.tau
-        )
+        self.make_policies(net, [1.0] * (count + 1))
         self.target = FrontTarget(count, cfg.front_size)
         self.register_buffer("reference", torch.tensor(cfg.reference or [0.0] * count))
 
@@ -111,9 +94,6 @@ class PCN(Method):
         )
         return collector
 
-    def make_optimizers(self) -> list[torch.optim.Optimizer]:
-        return [torch.optim.Adam(self.learner.parameters(), self.cfg.learning_rate, fused=True)]
-
     # An epoch
 
     def train_epoch(self, batch: ParetoEpoch) -> None:
@@ -121,41 +101,13 @@ class PCN(Method):
         if self.cfg.reference is None and self.current_epoch == 0:
             self.reference.copy_(batch.worst)  # of random actions
         self.check_finite("the command", float(batch.command.abs().max()))
-        scale = 1 / (batch.command.std(0, correction=0) + EPSILON)
-        for policy in (self.learner, self.policy):
-            policy.net.shift.copy_(batch.command.mean(0))
-            policy.net.scale.copy_(scale)
-        loss = self.fit_policy(batch)
+        self.see_in_deviations(batch.command)
+        index = batch.index
+        loss = self.fit_policy(batch.episodes, index, batch.command[index])
         self.env_steps += batch.env_steps
         self.episodes += batch.num_episodes
         speed = self.speed_scalars(batch.env_steps)
         self.log_scalars({**batch.scalars, "train/policy_loss": loss, **speed})
-
-    def fit_policy(self, batch: ParetoEpoch) -> float:
-        """The mean loss of the epoch's updates."""
-        episodes, index = batch.episodes, batch.index
-        rows = episodes.row[index]
-        examples = batch.command[index], episodes.action[index]
-        own_way = differs(self, PCN, "update", "descend")
-        if not own_way and may_compile(self, 0, self.learner.net.net):
-            from lightning_rl.methods.upside_down.fused import update_policy
-
-            losses = update_policy(cast(Any, self), episodes.observed(rows), *examples)
-        else:
-            losses = torch.stack(
-                [
-                    self.update(episodes.observed(row), *each)
-                    for row, *each in zip(rows, *examples, strict=True)
-                ]
-            )
-        return self.count_updates("train/policy_loss", losses)
-
-    def update(self, obs: Tensor, command: Tensor, action: Tensor) -> Tensor:
-        """One Adam step on the negative log-likelihood of the actions taken; the loss."""
-        loss = self.learner.negative_log_likelihood(obs, command, action)
-        loss = self.descend(0, loss, self.cfg.max_grad_norm)
-        self.average.update()
-        return loss
 
     # What is asked of the policy
 

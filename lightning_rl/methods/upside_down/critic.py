@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
@@ -21,7 +22,7 @@ from lightning_rl.functional.critic import (
 from lightning_rl.functional.returns import lambda_returns
 from lightning_rl.functional.upside_down import at_most
 from lightning_rl.methods.base import Method
-from lightning_rl.methods.compiling import differs, may_compile
+from lightning_rl.methods.compiling import differs, may_compile, one_by_one
 from lightning_rl.methods.upside_down.commands import Command, register_command
 from lightning_rl.methods.upside_down.weightings import ExponentialWeighting, register_weighting
 from lightning_rl.nets.layers import evaluating, relu_mlp
@@ -107,12 +108,8 @@ class CriticFit(Part):
 
             losses = update_critic(method, self, episodes.observed(rows), *examples)
         else:
-            losses = torch.stack(
-                [
-                    self.update(method, episodes.observed(row), *each)
-                    for row, *each in zip(rows, *examples, strict=True)
-                ]
-            )
+            update = functools.partial(self.update, method)
+            losses = one_by_one(update, episodes, rows, *examples)
         return method.count_updates("train/value_loss", losses)
 
     def update(

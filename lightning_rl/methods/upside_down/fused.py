@@ -1,6 +1,6 @@
 """The updates of upside-down RL as compiled loops.
 
-The same as ``UpsideDown.update`` and ``CriticFit.update``, in one call for all of an epoch.
+The same as ``Commanded.update`` and ``CriticFit.update``, in one call for all of an epoch.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ from lightning_rl.nets.fused import (
 from lightning_rl.nets.fused_losses import categorical_loss, gaussian_loss, value_loss
 
 if TYPE_CHECKING:
+    from lightning_rl.methods.commanded import Commanded
     from lightning_rl.methods.upside_down.critic import CriticFit
     from lightning_rl.methods.upside_down.method import UpsideDown
 
 
 def update_policy(
-    method: UpsideDown, obs: Tensor, command: Tensor, action: Tensor, weight: Tensor | None = None
+    method: Commanded, obs: Tensor, command: Tensor, action: Tensor, weight: Tensor | None = None
 ) -> Tensor:
-    """``UpsideDown.update`` on each of ``U`` minibatches; the losses ``[U]``.
+    """``Commanded.update`` on each of ``U`` minibatches; the losses ``[U]``.
 
     obs ``[U, B, O]``, command ``[U, B, C]``, action ``[U, B]`` or ``[U, B, A]``, weight ``[U, B]``.
     """

@@ -15,7 +15,6 @@ Where we differ from the papers and the earlier code is in ``docs/upside_down/di
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -27,9 +26,8 @@ from lightning_rl.core.parts import is_ours, part_of
 from lightning_rl.core.seeding import seeded_torch
 from lightning_rl.core.types import Episode
 from lightning_rl.functional.ranks import rank_correlation
-from lightning_rl.functional.upside_down import EPSILON, effective_sample_share, standardise
-from lightning_rl.methods.base import Method
-from lightning_rl.methods.compiling import differs, may_compile
+from lightning_rl.functional.upside_down import effective_sample_share, standardise
+from lightning_rl.methods.commanded import Commanded
 from lightning_rl.methods.registry import register_method
 from lightning_rl.methods.upside_down.commands import COMMANDS
 from lightning_rl.methods.upside_down.config import CONFIG, UpsideDownConfig
@@ -41,9 +39,8 @@ from lightning_rl.nets.command import (
     CommandPolicy,
     GatedLayersNet,
     GatedNet,
-    ScaledCommand,
 )
-from lightning_rl.nets.layers import MovingAverage, evaluating
+from lightning_rl.nets.layers import evaluating
 from lightning_rl.nets.noisy_command import NoisyCommandPolicy
 from lightning_rl.rollouts.episode_buffer import FlatEpisodes
 from lightning_rl.rollouts.player import CommandRule
@@ -52,7 +49,7 @@ if TYPE_CHECKING:
     from lightning_rl.rollouts.offline import Dataset
 
 
-class UpsideDown(Method):
+class UpsideDown(Commanded):
     """A policy that is asked for a return or an advantage, and its supervised training.
 
     Arguments and errors are those of ``Method``. Own networks: ``policy`` takes obs ``[..., O]``
@@ -64,8 +61,6 @@ class UpsideDown(Method):
         >>> pl.Trainer(max_epochs=50).fit(method, datamodule=method.rollouts(num_workers=2))
 
     Attributes:
-        learner: the policy that is trained.
-        policy: the one that plays: a moving average of the learner, or with tau 1 the learner.
         critic: a network that estimates values; None where no part needs one.
         critic_fit: how it is fitted; there with a critic alone.
         command, weighting: parts of the method.
@@ -75,8 +70,6 @@ class UpsideDown(Method):
     Config = CONFIG
     network_names: ClassVar[Mapping[str, str]] = {"policy": "hidden", "critic": "critic_hidden"}
     cfg: UpsideDownConfig
-    learner: CommandPolicy
-    policy: CommandPolicy
     critic: nn.Module | None
 
     def __init__(self, gamename: str, **options: Any):
@@ -106,18 +99,9 @@ class UpsideDown(Method):
         if not cfg.standardise:
             scale = self.command.scales(cfg.return_scale)
         # without ``condition`` the scale is 0: the network sees no command
-        scaled = ScaledCommand(net, [cfg.condition * each for each in scale], cfg.command_limit)
-        policy_class = NoisyCommandPolicy if cfg.command_draw == "step" else CommandPolicy
-        self.learner = policy_class(scaled, distribution, spec.action_size, cfg.guidance)
-        self.policy = self.learner
-        if cfg.tau != 1:
-            self.policy = copy.deepcopy(  # but for the normaliser, which both have
-                self.learner, {id(self.normaliser): self.normaliser}
-            ).requires_grad_(False)
-        # the scales of commands are not averaged: they are set anew in each epoch
-        self.average = MovingAverage(
-            self.policy.get_submodule("net.net"), self.learner.get_submodule("net.net"), cfg.tau
-        )
+        shown = [cfg.condition * each for each in scale]
+        kind = NoisyCommandPolicy if cfg.command_draw == "step" else CommandPolicy
+        self.make_policies(net, shown, cfg.guidance, kind)
         self.target = NextCommands(cfg, target, self.command)
         self.calibration = Calibration()
 
@@ -164,9 +148,7 @@ class UpsideDown(Method):
         return int(self.num_updates) / (self.cfg.max_epochs * updates)
 
     def make_optimizers(self) -> list[torch.optim.Optimizer]:
-        optimizers: list[torch.optim.Optimizer] = [
-            torch.optim.Adam(self.learner.parameters(), self.cfg.learning_rate, fused=True)
-        ]
+        optimizers = super().make_optimizers()
         if self.critic is not None:
             rate = self.critic_fit.critic_learning_rate
             optimizers.append(torch.optim.Adam(self.critic.parameters(), rate, fused=True))
@@ -216,47 +198,15 @@ class UpsideDown(Method):
         if cfg.commands_in_deviations:
             return standardise(obtained, cfg.command_limit)
         if cfg.standardise:
-            scale = cfg.condition / (obtained.std(0, correction=0) + EPSILON)
-            for policy in (self.learner, self.policy):
-                policy.net.shift.copy_(obtained.mean(0))
-                policy.net.scale.copy_(scale)
+            self.see_in_deviations(obtained, cfg.condition)
         return obtained
 
     def fit_policy(
-        self, episodes: FlatEpisodes, index: Tensor, command: Tensor, weight: Tensor | None
+        self, episodes: FlatEpisodes, index: Tensor, command: Tensor, weight: Tensor | None = None
     ) -> float:
-        """The mean loss of updates on the steps ``[U, B]`` with commands ``[U, B, C]``.
-
-        weight ``[M]``: of all steps.
-        """
         self.policy.fit_usual(command)  # which guidance leads away from
         self.calibration.clear()  # it is of the policy before these updates
-        examples = [command, episodes.action[index]]
-        if weight is not None:
-            examples.append(weight[index])
-        rows = episodes.row[index]
-        own_way = differs(self, UpsideDown, "update", "descend")
-        if not own_way and may_compile(self, 0, self.learner.net.net):
-            from lightning_rl.methods.upside_down.fused import update_policy
-
-            losses = update_policy(self, episodes.observed(rows), *examples)
-        else:
-            losses = torch.stack(
-                [
-                    self.update(episodes.observed(row), *each)
-                    for row, *each in zip(rows, *examples, strict=True)
-                ]
-            )
-        return self.count_updates("train/policy_loss", losses)
-
-    def update(
-        self, obs: Tensor, command: Tensor, action: Tensor, weight: Tensor | None = None
-    ) -> Tensor:
-        """One Adam step on the weighted negative log-likelihood of the actions taken; the loss."""
-        loss = self.learner.negative_log_likelihood(obs, command, action, weight)
-        loss = self.descend(0, loss, self.cfg.max_grad_norm)
-        self.average.update()
-        return loss
+        return super().fit_policy(episodes, index, command, weight)
 
     def set_target(self, label: Tensor, batch: UpsideDownEpoch) -> None:
         """Sets the target of the next commands from those labels that ``target_labels`` names.
