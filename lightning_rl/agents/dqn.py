@@ -28,7 +28,6 @@ from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.replay import OffPolicyAgent, OffPolicyConfig, anything_follows, track
 from lightning_rl.agents.stack import frozen
 from lightning_rl.agents.variation import Variation
-from lightning_rl.core.checks import has_numba
 from lightning_rl.core.schema import STRICT, ImageConfig, Width
 from lightning_rl.envs.batch import EnvBatch
 from lightning_rl.envs.spec import EnvSpec
@@ -129,14 +128,7 @@ class DDQN(OffPolicyAgent):
     @property
     def compiles(self) -> bool:
         """Whether its updates are compiled."""
-        return (
-            self.cfg.kernels == "numba"
-            and self.cfg.curiosity == "none"
-            and self.device.type == "cpu"
-            and self.net.compilable
-            and type(self).update is DDQN.update
-            and has_numba()
-        )
+        return self.may_compile(self.net, DDQN)
 
     def learn_from_replay(self, noise: Tensor, active: Tensor | None, step: int) -> None:
         if (step + 1) % self.cfg.train_interval:

@@ -34,7 +34,6 @@ from lightning_rl.agents.base import (
 from lightning_rl.agents.icm import ICM
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.variation import Variation
-from lightning_rl.core.checks import has_numba
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import STRICT, Batch, ImageConfig, Share
 from lightning_rl.envs.batch import EnvBatch
@@ -264,15 +263,7 @@ class PPO(Agent):
     @property
     def compiles(self) -> bool:
         """Whether its updates are compiled."""
-        return (
-            self.cfg.kernels == "numba"
-            and self.cfg.curiosity == "none"
-            and self.device.type == "cpu"
-            and self.encoder is None
-            and self.actor.compilable
-            and type(self).update is PPO.update
-            and has_numba()
-        )
+        return self.encoder is None and self.may_compile(self.actor, PPO)
 
     @torch.enable_grad()
     def update(self, active: Tensor | None, number: int) -> None:

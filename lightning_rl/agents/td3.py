@@ -26,7 +26,6 @@ from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.replay import OffPolicyAgent, OffPolicyConfig, anything_follows, track
 from lightning_rl.agents.stack import frozen
 from lightning_rl.agents.variation import Variation
-from lightning_rl.core.checks import has_numba
 from lightning_rl.core.schema import STRICT
 from lightning_rl.envs.batch import EnvBatch
 from lightning_rl.envs.spec import EnvSpec
@@ -161,14 +160,7 @@ class TD3(OffPolicyAgent):
     @property
     def compiles(self) -> bool:
         """Whether its updates are compiled."""
-        return (
-            self.cfg.kernels == "numba"
-            and self.cfg.curiosity == "none"
-            and self.device.type == "cpu"
-            and self.actor.compilable
-            and type(self).update is TD3.update
-            and has_numba()
-        )
+        return self.may_compile(self.actor, TD3)
 
     def play(self, envs: EnvBatch, progress: Progress, most: float) -> tuple[int, Tensor] | None:
         if type(self) is not TD3 or not self.compiles:

@@ -21,12 +21,6 @@ _MOVES = ((-1, 0), (1, 0), (0, -1), (0, 1))  # up, down, left, right
 _SEA, _ROCK, _GOLD, _BOAT = (70, 120, 170), (60, 52, 46), (226, 178, 60), (240, 240, 240)
 
 
-def deep_sea_front(front: str) -> Array:
-    """The ten best returns (treasure, time), float64 ``[10, 2]``."""
-    steps = [-(column + depth) for column, depth in enumerate(_DEPTHS)]
-    return np.column_stack([_TREASURES[front], steps])
-
-
 class DeepSeaTreasure(Env):
     """A submarine looks for treasures, of which the larger ones are further away.
 

@@ -65,9 +65,3 @@ def hypervolume(points: Points, reference: Points) -> float:
         if height > 0:
             volume += height * hypervolume(points[:count, :-1], reference[:-1])
     return float(volume)
-
-
-def coverage(points: Points, front: Points, tolerance: float = 1e-3) -> float:
-    """The share of a known ``front`` ``[P, K]`` that is among the points, up to a tolerance."""
-    gap = np.abs(front[:, None] - points).max(-1)
-    return float((gap.min(1) <= tolerance).mean())

@@ -77,7 +77,7 @@ class AgentMethod(StackedMethod):
         """
         super().adopt(weights)
         self.agent.adopt(self.policies[0].net)
-        self._take_policies()
+        self.take_policies()
 
     def rollouts(self, num_workers: int = 0) -> AgentRollouts:
         """The training and the evaluation of the agents; num_workers play the evaluation."""
@@ -104,18 +104,11 @@ class AgentMethod(StackedMethod):
         self.counter("num_updates").copy_(self.agent.num_updates)
         self.counter("eval_env_steps").add_((results.judge_steps - judge_steps).to(self.device))
         self.counter("episodes").copy_(results.episodes)
-        self._take_policies()
+        self.take_policies()
         self.sum_up()
         speed = self.speed_scalars(int(batch.env_steps.sum() - played))
         members = range(len(self.seeds))
         self.log_members([rollout_scalars(results, episodes, n) | speed for n in members])
-
-    def _take_policies(self) -> None:
-        """Copies the agent's rows into the plain networks."""
-        for member in range(len(self.seeds)):
-            state = self.agent.module(member).state_dict()
-            self.check_member(member, sum(float(value.sum()) for value in state.values()))
-            self.policies[member].net.load_state_dict(state)
 
 
 def rollout_scalars(results: Results, before: Tensor, member: int) -> dict[str, float]:

@@ -294,10 +294,7 @@ class ModelBased(StackedMethod):
         self.counter("env_steps").fill_(batch.step)
         self.counter("num_updates").fill_(self.agent.num_updates)
         self.counter("episodes").add_(ended)
-        for member, policy in enumerate(self.policies):
-            state = self.make_policy(member).state_dict()
-            policy.load_state_dict(state)
-            self.check_member(member, sum(float(value.sum()) for value in state.values()))
+        self.take_policies()
         self.sum_up()
         losses = self.agent.take_losses()
         speed = self.speed_scalars(steps * len(self.seeds))

@@ -93,10 +93,6 @@ class StackedMethod(Method):
                 "logger=False"
             )
 
-    def loggers_of(self, member: int) -> Sequence[Any]:
-        """The loggers of a member: all of them if there is one member, else its own one."""
-        return self.loggers if len(self.seeds) == 1 else self.loggers[member : member + 1]
-
     def finished(self) -> bool:
         """When ``max_env_steps`` are spent, as no epoch would take a step any more."""
         limit = self.cfg.max_env_steps
@@ -129,7 +125,8 @@ class StackedMethod(Method):
                 "time/num_updates": float(counters["num_updates"]),
                 "time/episodes": float(counters["episodes"]),
             }
-            for logger in self.loggers_of(n):
+            loggers = self.loggers if len(self.seeds) == 1 else self.loggers[n : n + 1]
+            for logger in loggers:
                 logger.log_metrics({**values, **own}, step=counters["env_steps"])
 
     def validation_step(self, members: Sequence[Scores], batch_idx: int) -> None:  # type: ignore[override]
@@ -152,9 +149,13 @@ class StackedMethod(Method):
         self.sum_up()
         self.log_members(logged)
 
-    def check_member(self, member: int, total: float) -> None:
-        """Stops the run where the sum ``total`` of a member's parameters is not finite."""
-        self.check_finite(f"a network parameter of seed {self.seeds[member]}", total)
+    def take_policies(self) -> None:
+        """Copies the members into ``policies``; stops the run where one is not finite."""
+        for member, (seed, policy) in enumerate(zip(self.seeds, self.policies, strict=True)):
+            state = self.make_policy(member).state_dict()
+            total = sum(float(value.sum()) for value in state.values())
+            self.check_finite(f"a network parameter of seed {seed}", total)
+            policy.load_state_dict(state)
 
 
 class StackedRollouts(Rollouts):

@@ -49,7 +49,7 @@ def test_a_batch_of_environments_gives_what_policies_see(processes):
 def test_a_policy_acts_as_its_member(kind):
     method = method_of(kind)
     method.rollouts().training.run(40)
-    method._take_policies()
+    method.take_policies()
     obs = torch.randint(256, (20, method.spec.obs_size), dtype=torch.uint8)
     zero = torch.zeros(20, method.policy.noise_size)
     acted = method.policy.act(obs, None, zero)

@@ -3,10 +3,10 @@
 import gymnasium
 import numpy as np
 import pytest
+from helpers.toys import deep_sea_front
 
 import lightning_rl
 from lightning_rl.core.errors import UserError
-from lightning_rl.envs.deep_sea import deep_sea_front
 from lightning_rl.envs.spec import env_spec
 
 DOWN, RIGHT = 1, 3

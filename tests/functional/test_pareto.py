@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
+from helpers.toys import deep_sea_front
 
-from lightning_rl.envs.deep_sea import deep_sea_front
 from lightning_rl.functional.pareto import (
-    coverage,
     crowding_distance,
     hypervolume,
     non_dominated,
@@ -43,8 +42,3 @@ def test_crowding_is_the_distance_between_neighbours_and_1_at_an_end():
     points = np.array([[0.0, 2.0], [1.0, 1.5], [2.0, 1.0], [4.0, 0.0]])
     expected = [2.0, 2 / 4 + 1 / 2, 3 / 4 + 1.5 / 2, 2.0]
     assert crowding_distance(points) == pytest.approx(expected)
-
-
-def test_coverage_is_the_share_of_the_front_that_is_there():
-    found = np.array([[1.0, 3.0005], [2.0, 1.9], [3.0, 1.0]])
-    assert coverage(found, STAIRS) == pytest.approx(2 / 3)

@@ -137,3 +137,16 @@ def toy_games(monkeypatch: pytest.MonkeyPatch) -> None:
     toys |= {"masked": MaskedTask, "factored": FactoredTask}
     for name, cls in toys.items():
         monkeypatch.setitem(GAMES, name, Game(cls, horizon=10, max_return=10.0))
+
+
+DEPTHS = (1, 2, 3, 4, 4, 4, 7, 7, 9, 10)
+TREASURES = {
+    "convex": (0.7, 8.2, 11.5, 14.0, 15.1, 16.1, 19.6, 20.3, 22.4, 23.7),
+    "concave": (1.0, 2.0, 3.0, 5.0, 8.0, 16.0, 24.0, 50.0, 74.0, 124.0),
+}
+
+
+def deep_sea_front(front):
+    """The ten best returns (treasure, time) of Deep Sea Treasure ``[10, 2]``."""
+    steps = [-(column + depth) for column, depth in enumerate(DEPTHS)]
+    return np.column_stack([TREASURES[front], steps])

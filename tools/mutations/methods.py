@@ -299,7 +299,7 @@ MUTATIONS = [
     ),
     *area(
         "methods/stacked.py", "library/test_lightning.py",
-        ("self.loggers[member : member + 1]", "self.loggers[:1]"),
+        ("self.loggers[n : n + 1]", "self.loggers[:1]"),
         ("if seeds > 1 and loggers not in (0, seeds):", "if False:"),
         ("int(self.env_steps) >= limit", "False"),
     ),

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 from helpers.runs import cli, run_dir, train_cli
+from helpers.toys import deep_sea_front
 
 import lightning_rl
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.types import Episode, Request
-from lightning_rl.envs.deep_sea import deep_sea_front
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.functional.upside_down import Decrease
 from lightning_rl.methods.pareto import PCN
