@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import gymnasium
 import numpy as np
 
 from lightning_rl.core.types import Array
-from lightning_rl.envs.spaces import Env, ResetOutcome, StepOutcome
+from lightning_rl.envs.spaces import OwnEnv, StepOutcome
 
 _SIDE, _PIXELS = 11, 24
 _DEPTHS = (1, 2, 3, 4, 4, 4, 7, 7, 9, 10)  # of the sea floor in the columns from the left
@@ -21,7 +21,7 @@ _MOVES = ((-1, 0), (1, 0), (0, -1), (0, 1))  # up, down, left, right
 _SEA, _ROCK, _GOLD, _BOAT = (70, 120, 170), (60, 52, 46), (226, 178, 60), (240, 240, 240)
 
 
-class DeepSeaTreasure(Env):
+class DeepSeaTreasure(OwnEnv):
     """A submarine looks for treasures, of which the larger ones are further away.
 
     obs: float32 ``[2]``, depth and distance from the left, from 0 to 1. action: 0 up, 1 down,
@@ -47,12 +47,9 @@ class DeepSeaTreasure(Env):
         self.reward_space = gymnasium.spaces.Box(low, high, dtype=np.float64)
         self._row = self._column = 0
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> ResetOutcome:
-        super().reset(seed=seed)
+    def begin(self) -> Array:
         self._row = self._column = 0
-        return self._seen(), {}
+        return self._seen()
 
     def step(self, action: int) -> StepOutcome:
         down, right = _MOVES[action]

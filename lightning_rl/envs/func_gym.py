@@ -8,17 +8,18 @@ import gymnasium
 import numpy as np
 import torch
 
-from lightning_rl.core.checks import NOT_RESET, check_render_mode, episode_seed, reset_options
-from lightning_rl.core.errors import UserError
+from lightning_rl.core.checks import check_render_mode
 from lightning_rl.core.types import Array
 from lightning_rl.envs.func_env import FuncEnv, State
-from lightning_rl.envs.spaces import Env, ResetOutcome, StepOutcome, checked_action, finite_box
+from lightning_rl.envs.spaces import OwnEnv, StepOutcome, checked_action, finite_box
 
 
-class FuncGymEnv(Env):
+class FuncGymEnv(OwnEnv):
     """A ``FuncEnv`` as Gymnasium has environments; time limits come from ``max_episode_steps``
     at registration, as for all.
     """
+
+    state: State
 
     def __init__(self, env: FuncEnv, render_mode: str | None = None):
         self.env, self.render_mode = env, render_mode
@@ -29,21 +30,16 @@ class FuncGymEnv(Env):
         self.action_space = gymnasium.spaces.Discrete(env.action_size)
         if env.continuous:
             self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (env.action_size,), np.float32)
-        self.state: State | None = None
 
     def _noise(self, size: int) -> torch.Tensor:
         return torch.from_numpy(self.np_random.random(size, dtype=np.float32))
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> ResetOutcome:
-        super().reset(seed=episode_seed(seed), options=reset_options(options))
+    def begin(self) -> Array:
         self.state = self.env.reset(self._noise(self.env.reset_noise_size))
-        return self.env.observe(self.state).numpy().copy(), {}
+        return self.env.observe(self.state).numpy().copy()
 
     def step(self, action: Any) -> StepOutcome:
-        if self.state is None:
-            raise UserError(NOT_RESET)
+        self.require_begun()
         act = torch.as_tensor(checked_action(self.action_space, action))
         step = self.env.step(self.state, act, self._noise(self.env.step_noise_size))
         self.state = step.state
@@ -52,6 +48,5 @@ class FuncGymEnv(Env):
 
     def render(self) -> Array:
         """A picture of the state, uint8 ``[height, width, 3]``."""
-        if self.state is None:
-            raise UserError(NOT_RESET)
+        self.require_begun()
         return self.env.draw(self.env.observe(self.state))

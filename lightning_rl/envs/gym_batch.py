@@ -66,13 +66,12 @@ class _Apart(Wrapper):
         self._states: States | None = None
         self._exchanges = not alone
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> ResetOutcome:
+    def reset(self, **kwargs: Any) -> ResetOutcome:
+        seed = kwargs.get("seed")
         if self.alone and seed is not None:
             seed_generators(seed)
         with self._own_states(seed):
-            return self.env.reset(seed=seed, options=options)[0], {}
+            return self.env.reset(**kwargs)[0], {}
 
     def step(self, action: Any) -> StepOutcome:
         if self._exchanges:

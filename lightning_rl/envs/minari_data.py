@@ -245,11 +245,9 @@ class RecordedEnv(Wrapper):
 
     record: OwnEpisode
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> ResetOutcome:
-        obs, info = self.env.reset(seed=seed, options=options)
-        self.record = OwnEpisode(seed, [copy.deepcopy(obs)])
+    def reset(self, **kwargs: Any) -> ResetOutcome:
+        obs, info = self.env.reset(**kwargs)
+        self.record = OwnEpisode(kwargs.get("seed"), [copy.deepcopy(obs)])
         return obs, info
 
     def step(self, action: Any) -> StepOutcome:

@@ -33,6 +33,7 @@ from lightning_rl.envs.proxies import Proxy, SyntheticProxy, shipped
 from lightning_rl.envs.reward_network import RewardProxy
 from lightning_rl.envs.spaces import (
     Env,
+    OwnEnv,
     ResetOutcome,
     StepOutcome,
     checked_action,
@@ -49,7 +50,7 @@ from lightning_rl.functional.scaling import units
 _ROWS = 8  # of a picture
 
 
-class SyntheticGymEnv(Env, OwnHorizon):
+class SyntheticGymEnv(OwnEnv, OwnHorizon):
     """A synthetic environment, or a dataset pair by pair, with the actions of its task.
 
     A picture has a bar for each number of the observation, as high as that lies in the task's
@@ -60,6 +61,7 @@ class SyntheticGymEnv(Env, OwnHorizon):
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012
     about: dict[str, Any]
     pairs: tuple[Array, ...]
+    _state: FloatArray
 
     def __init__(
         self, proxy: SyntheticProxy | DatasetProxy, params: Tensor, render_mode: str | None = None
@@ -76,20 +78,14 @@ class SyntheticGymEnv(Env, OwnHorizon):
         self._alone, self._noise_size = _alone(env), env.reset_noise_size
         bounds = flat_space(spec.observation_space)
         self._units = [each.numpy() for each in units(bounds.low.tolist(), bounds.high.tolist())]
-        self._state: FloatArray | None = None
-        self._length = 0
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> ResetOutcome:
-        super().reset(seed=episode_seed(seed), options=reset_options(options))
+    def begin(self) -> FloatArray:
         noise = self.np_random.random(self._noise_size, dtype=np.float32)
         self._state, self._length = self._alone.reset(noise), 0
-        return self._obs(self._state), {}
+        return self._obs(self._state)
 
     def step(self, action: Any) -> StepOutcome:
-        if self._state is None:
-            raise UserError(NOT_RESET)
+        self.require_begun()
         step = self._alone.step(self._state, self._acted(checked_action(self.action_space, action)))
         self._state, self._length = step.state, self._length + 1
         cut = self._length >= self.horizon
@@ -111,8 +107,7 @@ class SyntheticGymEnv(Env, OwnHorizon):
 
     def render(self) -> Array:
         """A picture of the observation, uint8 ``[height, width, 3]``."""
-        if self._state is None:
-            raise UserError(NOT_RESET)
+        self.require_begun()
         center, unit = self._units
         heights = _ROWS * ((self._alone.observe(self._state) - center) / unit + 1) / 2
         filled = torch.from_numpy(heights - np.arange(_ROWS)[::-1, None])

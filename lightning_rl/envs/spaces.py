@@ -14,7 +14,7 @@ import numpy as np
 from gymnasium import Space, spaces
 from gymnasium.wrappers.utils import rescale_box
 
-from lightning_rl.core.checks import whole_number
+from lightning_rl.core.checks import NOT_RESET, episode_seed, reset_options, whole_number
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import WIDTH, shown
 from lightning_rl.core.types import Array
@@ -28,6 +28,29 @@ STEPS = "lightning_rl/steps"
 """Where ``info`` says how many steps a repeated action took: a name that no environment has for
 something of its own.
 """
+
+
+class OwnEnv(Env):
+    """An environment of this package. A subclass says in ``begin`` how episodes begin."""
+
+    _begun = False
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> ResetOutcome:
+        super().reset(seed=episode_seed(seed), options=reset_options(options))
+        self._begun = True
+        return self.begin(), {}
+
+    def begin(self) -> Array:
+        """Begins an episode; its first observation."""
+        raise NotImplementedError
+
+    def require_begun(self) -> None:
+        """UserError before the first episode."""
+        if not self._begun:
+            raise UserError(NOT_RESET)
+
 
 _FLAT = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import gymnasium
 import numpy as np
 
 from lightning_rl.core.types import Array
-from lightning_rl.envs.spaces import Env, ResetOutcome, StepOutcome
+from lightning_rl.envs.spaces import OwnEnv, StepOutcome
 
 _CELLS, _PIXELS = 4, 6
 _MOVES = np.array([[-1, 0], [1, 0], [0, -1], [0, 1]])  # up, down, left, right
 _GOAL, _AGENT = 120, 255
 
 
-class Square(Env):
+class Square(OwnEnv):
     """A bright square moves to a grey one.
 
     obs: uint8 ``[24, 24]``, a picture of 4 x 4 cells. action: 0 up, 1 down, 2 left, 3 right; the
@@ -32,13 +30,10 @@ class Square(Env):
         self.observation_space = gymnasium.spaces.Box(0, 255, (side, side), np.uint8)
         self.action_space = gymnasium.spaces.Discrete(len(_MOVES))
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> ResetOutcome:
-        super().reset(seed=seed)
+    def begin(self) -> Array:
         cells = self.np_random.choice(_CELLS**2, size=2, replace=False)
         self._agent, self._goal = np.stack(np.divmod(cells, _CELLS), axis=-1)
-        return self._picture(), {}
+        return self._picture()
 
     def step(self, action: int) -> StepOutcome:
         self._agent = np.clip(self._agent + _MOVES[action], 0, _CELLS - 1)

@@ -11,15 +11,13 @@ from gymnasium.utils import EzPickle
 from lightning_rl.core.checks import (
     NOT_RESET,
     check_render_mode,
-    episode_seed,
-    reset_options,
     whole_number,
 )
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.extras import require
 from lightning_rl.core.types import Array
 from lightning_rl.envs.doom import Doom
-from lightning_rl.envs.spaces import STEPS, Env, ResetOutcome, StepOutcome, checked_action
+from lightning_rl.envs.spaces import STEPS, OwnEnv, StepOutcome, checked_action
 
 TICS = 2100
 """The longest episode, a minute of the game's time."""
@@ -27,7 +25,7 @@ _TICS_A_SECOND = 35
 _MOVES = ((True, False), (False, True))  # left, right
 
 
-class TakeCover(Env, EzPickle):
+class TakeCover(OwnEnv, EzPickle):
     """Monsters at the far wall throw fireballs, ever more of them; the player can step aside.
 
     obs: uint8 ``[120, 160]``, the grey screen; at death the screen before the last action.
@@ -54,10 +52,7 @@ class TakeCover(Env, EzPickle):
         self._games: list[Doom] = []  # what is seen and, for films, the same in colour
         self._tics = 0
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> ResetOutcome:
-        super().reset(seed=episode_seed(seed), options=reset_options(options))
+    def begin(self) -> Array:
         if not self._started:
             self._games = [Doom("take_cover", "RES_160X120", "GRAY8")]
             if self.render_mode is not None:
@@ -66,16 +61,19 @@ class TakeCover(Env, EzPickle):
         for game in self._games:
             game.begin(number)
         self._tics = 0
-        return self._games[0].screen, {}
+        return self._games[0].screen
 
     @property
     def _started(self) -> bool:
         """Whether there is something to play: a forked process has nothing of its parent's."""
         return bool(self._games) and all(game.running for game in self._games)
 
-    def step(self, action: Any) -> StepOutcome:
+    def require_begun(self) -> None:
         if not self._started:
             raise UserError(NOT_RESET)
+
+    def step(self, action: Any) -> StepOutcome:
+        self.require_begun()
         move = _MOVES[checked_action(self.action_space, action)]
         most = min(self.frame_skip, TICS - self._tics)
         tics, *_ = [game.act(move, most) for game in self._games]
@@ -88,8 +86,7 @@ class TakeCover(Env, EzPickle):
         """The screen in colour, uint8 ``[480, 640, 3]``."""
         if self.render_mode is None:
             raise UserError("TakeCover: make it with render_mode='rgb_array' to render it")
-        if not self._started:
-            raise UserError(NOT_RESET)
+        self.require_begun()
         return self._games[1].screen
 
     def close(self) -> None:
