@@ -187,14 +187,14 @@ class Agent(Actors):
         """
         return None
 
-    def may_compile(self, net: Any, base: type[Any]) -> bool:
+    def may_compile(self, net: Any, base: Any) -> bool:
         """Whether the updates that ``base`` makes of ``net`` are compiled."""
         return (
             self.cfg.kernels == "numba"
             and self.cfg.curiosity == "none"
             and self.device.type == "cpu"
             and net.compilable
-            and type(self).update is base.update  # type: ignore[attr-defined]
+            and type(self).update is base.update
             and has_numba()
         )
 

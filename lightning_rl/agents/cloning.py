@@ -18,7 +18,7 @@ from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.variation import Variation
 from lightning_rl.core.schema import STRICT, HiddenSizes
 from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.functional.distributions import Distribution, distribution_for
+from lightning_rl.functional.distributions import Categorical, Distribution, distribution_for
 from lightning_rl.nets.members import ActivationName, MemberMLP
 
 
@@ -71,10 +71,11 @@ class Clones(Actors):
         action ``[N, K]`` or ``[N, K, A]``, obs ``[N, K, O]``.
         """
         output, pullback = self.net.vjp(self.params, obs)
-        log_prob, score = self.distribution_class(output.flatten(0, 1)).score(action.flatten(0, 1))
+        policy = self.distribution_class(output.flatten(0, 1))
+        log_prob, slope = score(policy, action.flatten(0, 1))
         if self.params.grad is None:
             self.params.grad = torch.empty_like(self.params)
-        pullback(score.view_as(output) / -obs.shape[1], self.params.grad)
+        pullback(slope.view_as(output) / -obs.shape[1], self.params.grad)
         self.adam.step()
         return -log_prob.view(obs.shape[:2]).mean(1)
 
@@ -90,3 +91,18 @@ class Clones(Actors):
 
     def module(self, row: int) -> nn.Module:
         return self.net.module(self.params[row])
+
+
+def score(policy: Distribution, action: Tensor) -> tuple[Tensor, Tensor]:
+    """``log_prob`` ``[B]`` of actions, and its gradient to the output ``[B, output_size]``."""
+    if not isinstance(policy, Categorical):
+        with torch.enable_grad():
+            output = policy.output.detach().requires_grad_()
+            log_prob = type(policy)(output).log_prob(action)
+            (gradient,) = torch.autograd.grad(log_prob.sum(), output)
+        return log_prob.detach(), gradient
+    log_probs, chosen = policy.output.T.log_softmax(0), action.unsqueeze(0)
+    log_prob = log_probs.gather(0, chosen).squeeze(0)
+    # a one for the action that was chosen, minus the probabilities
+    gradient = log_probs.exp_().neg_()
+    return log_prob, gradient.scatter_add_(0, chosen, torch.ones_like(log_prob).unsqueeze(0)).T

@@ -54,9 +54,9 @@ class SparseReturn(Wrapper, RecordConstructorArgs):
         return obs, self._sum if terminated or truncated else 0.0, terminated, truncated, info
 
 
-def doubled(log: Array, axis: int) -> Array:
-    """A log with room for twice as many steps, which are along ``axis``."""
-    return np.concatenate([log, np.zeros_like(log)], axis=axis)
+def doubled(log: Array) -> Array:
+    """A log ``[T, ..]`` with room for twice as many steps."""
+    return np.concatenate([log, np.zeros_like(log)])
 
 
 class RepeatAction(Wrapper, RecordConstructorArgs):

@@ -196,7 +196,7 @@ class GymBatch(EnvBatch):
             self.reset(torch.zeros(len(self._slot), dtype=torch.bool))
         now = self._length[self._slot]
         if now.max(initial=0) == len(self._since):
-            self._since = doubled(self._since, 0)
+            self._since = doubled(self._since)
         self._action[self._slot] = action.numpy()
         self._since[now, self._slot] = self._action[self._slot]
         self._length[self._slot] += ~self._still[self._slot]
@@ -258,7 +258,7 @@ class GymBatch(EnvBatch):
         self._length[self._slot] = state["length"].numpy()
         actions = np.moveaxis(state["actions"].numpy(), 0, 1)[: self._length.max()]
         while len(self._since) < len(actions):
-            self._since = doubled(self._since, 0)
+            self._since = doubled(self._since)
         self._since[: len(actions), self._slot] = actions
         for slot, episodes in zip(self._slot.tolist(), state["episodes"].tolist(), strict=True):
             self._episodes[slot] = episodes - 1

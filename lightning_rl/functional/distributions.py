@@ -74,17 +74,6 @@ class Distribution(ABC):
     def log_prob(self, action: Tensor) -> Tensor:
         """Log-probability (density) ``[...]`` of ``action``."""
 
-    def score(self, action: Tensor) -> tuple[Tensor, Tensor]:
-        """``log_prob`` ``[...]`` of ``action``, and its gradient to the output.
-
-        That is ``[..., output_size]``.
-        """
-        with torch.enable_grad():
-            output = self.output.detach().requires_grad_()
-            log_prob = type(self)(output).log_prob(action)
-            (gradient,) = torch.autograd.grad(log_prob.sum(), output)
-        return log_prob.detach(), gradient
-
     @abstractmethod
     def entropy(self) -> Tensor:
         """Entropy ``[...]`` in nats."""
@@ -116,16 +105,6 @@ class Categorical(Distribution):
         # class is contiguous in memory.
         logits = self.output.reshape(-1, self.output.shape[-1]).T
         return logits.log_softmax(0).gather(0, action.reshape(1, -1)).reshape(action.shape)
-
-    def score(self, action: Tensor) -> tuple[Tensor, Tensor]:
-        if action.ndim != 1:
-            return super().score(action)
-        log_probs, chosen = self.output.T.log_softmax(0), action.unsqueeze(0)
-        log_prob = log_probs.gather(0, chosen).squeeze(0)
-        gradient = (
-            log_probs.exp_().neg_()
-        )  # below: one-hot of the chosen action, minus the probabilities
-        return log_prob, gradient.scatter_add_(0, chosen, torch.ones_like(log_prob).unsqueeze(0)).T
 
     def entropy(self) -> Tensor:
         log_prob = self.output.log_softmax(-1)

@@ -8,40 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 EPSILON = 1e-5  # keeps constant labels finite, as in AWR (Peng et al. 2019)
-
-
-@dataclass(frozen=True)
-class Decrease:
-    """How a command is used up by a step, as data: of arrays, of tensors, in a graph or elsewhere.
-
-    Its first numbers are returns, as many as the step paid rewards. What is left of each is
-    ``min((return - reward) / gamma, highest)``. With ``counts_steps`` the others are numbers of
-    steps, of which one is always left: ``max(steps - 1, 1)``; otherwise they stay.
-    """
-
-    gamma: float = 1.0
-    highest: float = math.inf
-    counts_steps: bool = True
-
-    def __call__(self, command: Any, reward: Any) -> Any:
-        """What is left of commands ``[B, C]`` after rewards ``[B]`` or ``[B, K]``."""
-        if reward.ndim == 1:
-            reward = reward[:, None]
-        size = reward.shape[1]
-        returns, others = command[:, :size], command[:, size:]
-        left = ((returns - reward) / self.gamma).clip(max=self.highest)
-        if self.counts_steps:
-            others = (others - 1).clip(min=1)
-        concatenate = torch.cat if isinstance(command, Tensor) else np.concatenate
-        return concatenate([left, others], -1)
 
 
 def at_most(limit: float | None, label: Tensor) -> Tensor:

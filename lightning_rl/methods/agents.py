@@ -25,9 +25,9 @@ from lightning_rl.agents.replay import MemberReplay
 from lightning_rl.agents.training import MemberTraining, Results, stop_rule
 from lightning_rl.envs.adapters import make_envs
 from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.methods.base import return_scalars
+from lightning_rl.methods.base import return_scalars, scores_of
 from lightning_rl.methods.registry import register
-from lightning_rl.methods.stacked import Scores, StackedMethod, StackedRollouts, scores_of
+from lightning_rl.methods.stacked import Scores, StackedMethod, StackedRollouts
 from lightning_rl.nets.policies import Actor, Policy
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import copy
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -130,7 +128,7 @@ class Method(LightningModule):
         self.gamename = gamename
         self.seed = seeds_from(seed)[0]
         self.spec = env_spec(gamename)
-        reason = self.why_not(self.spec)
+        reason = self.Config.why_unfit(self.spec) or self.why_unsupported(self.spec)
         if reason is not None:
             raise UserError(f"{self.implementation} does not fit gamename '{gamename}': {reason}")
         box = action_box_of(self.spec.action_space)
@@ -173,11 +171,6 @@ class Method(LightningModule):
         """Why the method cannot be used on an environment, with the remedy; None where it can."""
         return None
 
-    @classmethod
-    def why_not(cls, spec: EnvSpec) -> str | None:
-        """The same, also of methods whose kind of networks does not fit its spaces."""
-        return cls.Config.why_unfit(spec) or cls.why_unsupported(spec)
-
     def rollouts(self, num_workers: int = 0) -> Rollouts:
         """The data that the method learns from and is evaluated on.
 
@@ -205,7 +198,8 @@ class Method(LightningModule):
 
     def completed(self, given: Mapping[str, float]) -> dict[str, float]:
         """A whole command by name, of the numbers that are given and those of the first one."""
-        return {**dict(zip(self.command_names, self.first_command() or (), strict=True)), **given}
+        usual = zip(self.command_names, self.first_command() or (), strict=True)
+        return {**dict(usual), **given}
 
     def command_limits(self) -> tuple[float, float] | None:
         """Lowest and highest value of the first command that training saw."""
@@ -242,11 +236,10 @@ class Method(LightningModule):
         start = getattr(self.cfg, "anneal_from", 1.0)
         if start >= 1.0:
             return []
-
-        def factor(_: int) -> float:
-            return 1 - ramp(self.budget_share(), start, 1.0)
-
-        return [LambdaLR(each, factor) for each in optimizers]
+        return [
+            LambdaLR(each, lambda _: 1 - ramp(self.budget_share(), start, 1.0))
+            for each in optimizers
+        ]
 
     # What it makes use of
 
@@ -414,16 +407,6 @@ class Method(LightningModule):
             config.scheduler.step()  # type: ignore[call-arg]
         self.trainer.should_stop |= self.finished()
 
-    @contextlib.contextmanager
-    def as_it_was(self, state: Mapping[str, Any]) -> Iterator[None]:
-        """Meanwhile the parameters and counters of an earlier ``state_dict``; but steps of
-        evaluations are counted on.
-        """
-        now = copy.deepcopy(self.state_dict())
-        self.load_state_dict({**state, "eval_env_steps": now["eval_env_steps"]})
-        yield
-        self.load_state_dict({**now, "eval_env_steps": self.eval_env_steps.clone()})
-
     def count_evaluation(self, env_steps: int) -> None:
         """Environment steps that ``policy`` was evaluated or filmed in."""
         self.eval_env_steps += env_steps
@@ -448,9 +431,12 @@ class Method(LightningModule):
 
 def episode_scalars(prefix: str, episodes: Sequence[Episode]) -> dict[str, float]:
     """``return_scalars`` of episodes."""
-    returns = [episode.ret for episode in episodes]
-    lengths = [episode.env_steps for episode in episodes]
-    return return_scalars(prefix, returns, lengths, [episode.cut_off for episode in episodes])
+    return return_scalars(prefix, *scores_of(episodes))
+
+
+def scores_of(episodes: Sequence[Episode]) -> tuple[list[float], list[int], list[bool]]:
+    """Returns and lengths of episodes, and which of them a time limit ended."""
+    return [e.ret for e in episodes], [e.env_steps for e in episodes], [e.cut_off for e in episodes]
 
 
 def return_scalars(

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from lightning_rl.core.adam import is_observed
 from lightning_rl.core.checks import has_numba
-from lightning_rl.nets.acting import bare
+from lightning_rl.nets.acting import unwrapped
 from lightning_rl.nets.layers import LayeredNet, as_built
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def may_compile(method: Method, number: int, net: nn.Module) -> bool:
 
     That is, whether they are what is compiled, and nobody wants to see single ones.
     """
-    net = bare(net)
+    *_, net = unwrapped(net)
     callbacks = cast(Any, method.trainer).callbacks
     return (
         method.cfg.kernels == "numba"

@@ -228,8 +228,6 @@ class InnerLoop:
     ) -> Trained:
         """With ``test_episodes`` real episodes of each member that has not failed."""
         sound = (~_not_finite(agent, results)).nonzero().squeeze(1)
-        if len(sound) == len(seeds):
-            return Trained(agent, results, *self._tests(agent, results.judge_steps, spec, seeds))
         returns = torch.full((len(seeds), self.test_episodes), math.nan)
         steps = results.judge_steps.clone()
         if len(sound):

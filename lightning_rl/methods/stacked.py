@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from lightning_rl.core.checks import seeds_from, whole_number
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.types import Episode
 from lightning_rl.methods.base import Method, return_scalars
 from lightning_rl.nets.policies import Actor
 from lightning_rl.rollouts.data_module import Rollouts, with_greedy
@@ -179,8 +178,3 @@ class StackedRollouts(Rollouts):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.training.restore(state_dict)
-
-
-def scores_of(episodes: Sequence[Episode]) -> tuple[list[float], list[int], list[bool]]:
-    """See ``Scores``."""
-    return [e.ret for e in episodes], [e.env_steps for e in episodes], [e.cut_off for e in episodes]

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
+import numpy as np
 import torch
-from torch import nn
 
 from lightning_rl.core.checks import has_numba
 from lightning_rl.core.types import Array, FloatArray
@@ -47,12 +47,12 @@ def may_compile(actor: Actor) -> bool:
         return False
     if not isinstance(actor.distribution_class, type):  # of several actions at once
         return False
-    net = bare(actor.net)
+    *_, net = unwrapped(actor.net)
     return isinstance(net, LayeredNet) and as_built(net) and has_numba()
 
 
 def unwrapped(net: Any) -> tuple[ScaledCommand | None, ObsNormaliser | None, Any]:
-    """What scales a network's commands, and its observations, if anything; the network itself."""
+    """What scales a network's commands, its observations (or None), and the network itself."""
     scaled = normaliser = None
     if isinstance(net, ScaledCommand):
         scaled, net = net, net.net
@@ -61,23 +61,12 @@ def unwrapped(net: Any) -> tuple[ScaledCommand | None, ObsNormaliser | None, Any
     return scaled, normaliser, net
 
 
-def bare(net: Any) -> nn.Module:
-    """A network without what scales its inputs."""
-    return cast(nn.Module, unwrapped(net)[-1])
-
-
 def _by_torch(actor: Actor) -> Act:
-    def act(
-        obs: FloatArray,
-        command: FloatArray | None,
-        noise: FloatArray,
-        guidance: FloatArray | None,
-    ) -> Array:
-        inputs: list[Any] = [torch.from_numpy(obs), None, torch.from_numpy(noise)]
-        if command is not None:
-            inputs[1] = torch.from_numpy(command)
+    def act(obs: Any, command: Any, noise: Any, guidance: Any) -> Array:
+        inputs = [obs, command, noise]
         if guidance is not None:
-            inputs.append(torch.from_numpy(guidance).unsqueeze(-1))
-        return actor.act(*inputs).numpy()
+            inputs.append(guidance[:, np.newaxis])
+        tensors: Any = (None if each is None else torch.from_numpy(each) for each in inputs)
+        return actor.act(*tensors).numpy()
 
     return act

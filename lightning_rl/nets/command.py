@@ -208,9 +208,8 @@ class Calibration(nn.Module):
 
     def set(self, asked: Array, first: Array, guidance: Array) -> None:
         """Takes the table; each ``[POINTS]``."""
-        self.asked.copy_(torch.from_numpy(asked))
-        self.first.copy_(torch.from_numpy(first))
-        self.guidance.copy_(torch.from_numpy(guidance))
+        for buffer, values in zip(self.buffers(), (asked, first, guidance), strict=True):
+            buffer.copy_(torch.from_numpy(values))
 
     def clear(self) -> None:
         """Forgets the table."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from lightning_rl.core.types import FloatArray
-from lightning_rl.nets.acting import bare
+from lightning_rl.nets.acting import unwrapped
 from lightning_rl.nets.fused import TANH, Learner, Shape
 from lightning_rl.nets.layers import LayeredNet, MovingAverage
 from lightning_rl.nets.members import LEAK, MemberMLP
@@ -99,7 +99,7 @@ class FlatTraining:
         params = flat(self._weights)
         following, tau = params, 0.0
         if average is not None and average.average is not average.learned:
-            self._average = weights_of(cast(LayeredNet, bare(average.average)))
+            self._average = weights_of(unwrapped(average.average)[-1])
             following, tau = flat(self._average), average.tau
         group = optimizer.param_groups[0]
         self.learner = Learner(

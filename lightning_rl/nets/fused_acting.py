@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from lightning_rl.core.compiled import compiled
 from lightning_rl.core.types import Array, FloatArray
 from lightning_rl.functional.distributions import Gaussian
-from lightning_rl.nets.acting import Act, bare, unwrapped
+from lightning_rl.nets.acting import Act, unwrapped
 from lightning_rl.nets.command import CommandPolicy
 from lightning_rl.nets.flat import flat, shape_of, weights_of
 from lightning_rl.nets.fused import F, Net, fill, forward, net_of, tanh
 from lightning_rl.nets.fused_losses import LOG_STD_MAX, LOG_STD_MIN
-from lightning_rl.nets.layers import LayeredNet
 from lightning_rl.nets.policies import Policy
 
 
@@ -67,7 +66,7 @@ def acting(policy: Policy) -> Act:
 
 def act_once(policy: Policy) -> None:
     """On zeros."""
-    shape = shape_of(cast(LayeredNet, bare(policy.net)))
+    shape = shape_of(unwrapped(policy.net)[-1])
     obs, command, noise = (
         np.zeros((1, size), F) for size in (shape.widths[0], shape.command_size, policy.action_size)
     )

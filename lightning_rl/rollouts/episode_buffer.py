@@ -201,9 +201,8 @@ class EpisodeBuffer:
             state["terminated"],
             strict=True,
         )
-        episodes = []
-        for obs, action, reward, terminated in parts:
-            episode = Episode(
+        episodes = [
+            Episode(
                 obs=obs.numpy(),
                 action=action.numpy(),
                 reward=reward.numpy(),
@@ -212,7 +211,8 @@ class EpisodeBuffer:
                 env_steps=len(reward),
                 stack=spec.stack,
             )
-            episodes.append(episode)
+            for obs, action, reward, terminated in parts
+        ]
         self._best = episodes[: state["best"]]
         self._newest = deque(episodes[state["best"] :])
         self._newest_steps = sum(e.length for e in self._newest)

@@ -45,23 +45,22 @@ class UniformActions(Actor):
 
     def __init__(self, spec: EnvSpec):
         super().__init__()
-        self.continuous, self.noise_size = spec.continuous, spec.action_size
-        self.distribution_class, self.masked = spec.distribution(), spec.masked
+        self.spec, self.noise_size = spec, spec.action_size
 
     def draw_noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        if self.continuous:
+        if self.spec.continuous:
             return rng.random(shape, dtype=np.float32)
-        return self.distribution_class.draw_noise(rng, shape)
+        return self.spec.distribution().draw_noise(rng, shape)
 
     def act(self, obs: Tensor, command: Tensor | None, noise: Tensor) -> Tensor:
-        if self.continuous:
+        if self.spec.continuous:
             return 2 * noise - 1
         logits = torch.zeros_like(noise)
-        if self.masked:
+        if self.spec.masked:
             from lightning_rl.nets.masked import masked
 
             logits = masked(logits, obs)
-        return self.distribution_class(logits).sample(noise)
+        return self.spec.distribution()(logits).sample(noise)
 
 
 def held(noise: FloatArray, keep: Array, before: FloatArray) -> FloatArray:
@@ -117,7 +116,6 @@ class _Chunk:
         self.action = spec.actions(room, n)
         self.reward = np.empty((room, n), dtype=np.float32)
         command_size = len(requests[0].command or ())
-        self.has_command = command_size > 0
         self.command = np.empty((room + 1, n, command_size), dtype=np.float32)
         self.command[0] = [request.command or () for request in requests]
         self.ends = [(0, False, False)] * n  # length, terminated, truncated, of those that are over
@@ -127,10 +125,10 @@ class _Chunk:
         """Makes room for ``step``."""
         if step < len(self.reward):
             return
-        self.obs = doubled(self.obs, 0)
-        self.action = doubled(self.action, 0)
-        self.reward = doubled(self.reward, 0)
-        self.command = doubled(self.command, 0)
+        self.obs = doubled(self.obs)
+        self.action = doubled(self.action)
+        self.reward = doubled(self.reward)
+        self.command = doubled(self.command)
 
     def seen(self, step: int, rows: Array) -> Array:
         """What a policy sees in the episodes ``rows`` at time ``step``, ``[B, O]``."""
@@ -179,7 +177,7 @@ class _Chunk:
                 reward=self.reward[:length, row].copy(),
                 terminated=terminated,
                 truncated=truncated,
-                command=self.command[:length, row].copy() if self.has_command else None,
+                command=self.command[:length, row].copy() if self.command.size else None,
                 request=request,
                 policy_version=version,
                 env_steps=self.env_steps[row],
@@ -266,7 +264,7 @@ class Player(Dataset["list[Episode] | RolloutError"]):
         while rows.size:
             chunk.make_room(step)
             command: FloatArray | None = None
-            if chunk.has_command:
+            if chunk.command.size:
                 command = chunk.command[step].take(rows, 0)
             guided = None if guidance is None else guidance[rows]
             obs = chunk.seen(step, rows)

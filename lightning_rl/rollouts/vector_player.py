@@ -48,7 +48,7 @@ class VectorPlayer(Player):
     def _left(self, command: FloatArray, reward: FloatArray) -> FloatArray:
         """What is left of the commands ``[B, C]`` of the episodes that have just made a step."""
         if not self.spec.objectives:
-            return self.rule(command, reward[:, None])
+            return self.rule(command, reward)
         # in lock-step, so those that are over have fewer rewards
         latest = max(len(kept.rewards) for kept in self._kept)
         paid = [kept.rewards[-1] for kept in self._kept if len(kept.rewards) == latest]

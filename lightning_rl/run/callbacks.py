@@ -10,8 +10,8 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -460,11 +460,22 @@ class EvaluateBeside(Callback):
         if not trainer.datamodule.evaluating:
             return
         evaluated = trainer.datamodule.evaluate()
-        with method.as_it_was(self._state):
+        with as_it_was(method, self._state):
             method.validation_step(evaluated, 0)
             if self.best is not None:
                 score = method.scalars[method.monitor]
                 self.best.judge(trainer, method.monitor, score, self._moment)
+
+
+@contextmanager
+def as_it_was(method: Method, state: Mapping[str, Any]) -> Iterator[None]:
+    """Meanwhile the parameters and counters of an earlier ``state_dict``; but steps of evaluations
+    are counted on.
+    """
+    now = copy.deepcopy(method.state_dict())
+    method.load_state_dict({**state, "eval_env_steps": now["eval_env_steps"]})
+    yield
+    method.load_state_dict({**now, "eval_env_steps": method.eval_env_steps.clone()})
 
 
 def scores(folder: Path, monitor: str) -> dict[str, float]:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.functional.upside_down import Decrease
+from lightning_rl.functional.command_rule import Decrease
 from lightning_rl.methods.base import Method
 from lightning_rl.methods.model_based import WorldPolicy
 from lightning_rl.nets.categorical_latent import CategoricalLatent

@@ -8,7 +8,7 @@ import gymnasium
 import pytest
 import yaml
 from helpers import ROOT
-from helpers.budgets import PLAYABLE, fitting
+from helpers.budgets import PLAYABLE, fitting, why_not
 
 from lightning_rl.core import catalogue
 from lightning_rl.core.config import (
@@ -43,7 +43,7 @@ def test_every_config_instantiates_and_builds_its_method(name, gamename):
         "seed": 0,
         "config": dataclasses.asdict(config),
     }
-    if (reason := entry.why_not(env_spec(gamename))) is None:
+    if (reason := why_not(name, gamename)) is None:
         entry(**hparams)
     else:
         with pytest.raises(UserError, match=f"{name} does not fit gamename '{gamename}': {reason}"):

@@ -8,6 +8,7 @@ import warnings
 import gymnasium
 import pytest
 import torch
+from helpers.budgets import why_not
 from helpers.runs import train_cli
 
 from lightning_rl.envs.images import Frames
@@ -26,7 +27,7 @@ FAMILIES = (("UDRL",), ("AAC",), ("DDQN", "TD3"), ("SE",))
 
 
 def fits(name, gamename):
-    return IMPLEMENTATIONS[name].why_not(env_spec(gamename)) is None
+    return why_not(name, gamename) is None
 
 
 with warnings.catch_warnings(action="ignore"):  # of environments without a time limit

@@ -129,7 +129,13 @@ def fitting(
     names: Iterable[str] = IMPLEMENTATIONS, games: Iterable[str] = GAMES
 ) -> list[tuple[str, str]]:
     """(implementation, gamename) that go together."""
-    return [(n, g) for n in names for g in games if IMPLEMENTATIONS[n].why_not(env_spec(g)) is None]
+    return [(n, g) for n in names for g in games if why_not(n, g) is None]
+
+
+def why_not(name: str, gamename: str) -> str | None:
+    """Why an implementation cannot be used on an environment."""
+    method, spec = IMPLEMENTATIONS[name], env_spec(gamename)
+    return method.Config.why_unfit(spec) or method.why_unsupported(spec)
 
 
 def covering() -> list[tuple[str, str]]:

@@ -14,8 +14,8 @@ MUTATIONS = [
         ("else label.clamp(max=limit)", "else label"),
     ),
     *area(
-        "functional/upside_down.py", "methods/upside_down/test_commands.py",
-        ("(returns - reward) / self.gamma", "(returns + reward) / self.gamma"),
+        "functional/command_rule.py", "methods/upside_down/test_commands.py",
+        ("(command[:, :size] - reward)", "(command[:, :size] + reward)"),
         ("reward) / self.gamma", "reward) * self.gamma"),
         ("(others - 1).clip(min=1)", "others - 1"),
         (".clip(max=self.highest)", ""),

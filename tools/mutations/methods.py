@@ -54,7 +54,7 @@ MUTATIONS = [
         ("minibatches[minibatches.amax(1).argmax()]", "minibatches[minibatches.amax(1).argmin()]"),
         ("drawn = drawn.clamp(low, high)", "pass"),
         ("drawn = mean + spread * sd * ", "drawn = mean + sd * "),
-        ("mean.clamp(max=self.max_return)", "mean"),
+        ("mean = at_most(self.max_return, mean)", "pass"),
     ),
     *area(
         "methods/upside_down/targets.py", "methods/upside_down/test_rcp.py methods/upside_down/test_updates_of_udrl.py methods/upside_down/test_updates_of_rcp.py",
@@ -100,7 +100,7 @@ MUTATIONS = [
         ("np.mean(commands, axis=0)", "np.max(commands, axis=0)"),
     ),
     *area(
-        "methods/commanded.py", "methods/upside_down/test_updates_of_rcp.py methods/upside_down/test_updates_of_udrl.py",
+        "methods/upside_down/method.py", "methods/upside_down/test_updates_of_rcp.py methods/upside_down/test_updates_of_udrl.py",
         ("negative_log_likelihood(obs, command, action, weight)", "negative_log_likelihood(obs, command, action)"),
         ("policy.net.shift.copy_(command.mean(0))", "pass"),
         ("loss = self.descend(0, loss, self.cfg.max_grad_norm)", "loss = self.descend(0, loss, None)"),

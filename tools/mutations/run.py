@@ -43,7 +43,7 @@ MUTATIONS = [
     *area(
         "run/callbacks.py", "run/test_beside.py::test_it_is_taken_up_before_the_next_one_and_before_a_checkpoint "
         "run/test_beside.py::test_it_leaves_what_one_leaves_that_training_waits_for[UDRL-end1-0]",
-        ("with method.as_it_was(self._state):", "with contextlib.nullcontext():"),
+        ("with as_it_was(method, self._state):", "with contextlib.nullcontext():"),
         ('{"epoch": trainer.current_epoch, "global_step"', '{"epoch": 0, "global_step"'),
         ("if is_due or trainer.should_stop:", "if is_due:"),
         ("            self._take_up(trainer, pl_module)\n            self._state", "            self._state"),
@@ -55,8 +55,8 @@ MUTATIONS = [
         ("return min(1.0, share), words", "return share, words"),
     ),
     *area(
-        "methods/base.py", "run/test_beside.py::test_it_leaves_what_one_leaves_that_training_waits_for[UDRL-end1-0]",
-        ('{**now, "eval_env_steps": self.eval_env_steps.clone()}', "now"),
+        "run/callbacks.py", "run/test_beside.py::test_it_leaves_what_one_leaves_that_training_waits_for[UDRL-end1-0]",
+        ('{**now, "eval_env_steps": method.eval_env_steps.clone()}', "now"),
     ),
     *area(
         "run/callbacks.py", "run/test_checkpoints.py::test_a_best_gets_another_name_where_the_user_has_taken_its_own",

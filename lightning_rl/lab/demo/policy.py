@@ -8,8 +8,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from lightning_rl.core.errors import UserError
+from lightning_rl.functional.command_rule import Decrease
 from lightning_rl.functional.distributions import Categorical, Gaussian
-from lightning_rl.functional.upside_down import Decrease
 from lightning_rl.methods.agents import GreedyActor
 from lightning_rl.methods.base import Method
 from lightning_rl.nets.acting import unwrapped

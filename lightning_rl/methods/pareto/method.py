@@ -24,14 +24,14 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import shown
 from lightning_rl.core.seeding import seeded_torch
 from lightning_rl.core.types import ActionMode, Episode
+from lightning_rl.functional.command_rule import Decrease
 from lightning_rl.functional.pareto import hypervolume, non_dominated
-from lightning_rl.functional.upside_down import Decrease
-from lightning_rl.methods.commanded import Commanded
 from lightning_rl.methods.pareto.buffer import vector_returns
 from lightning_rl.methods.pareto.config import ParetoConfig
 from lightning_rl.methods.pareto.rollouts import ParetoEpoch, ParetoRollouts
 from lightning_rl.methods.pareto.target import FrontTarget
 from lightning_rl.methods.registry import register_method
+from lightning_rl.methods.upside_down.method import Commanded
 from lightning_rl.nets.command import GatedNet
 from lightning_rl.rollouts.player import Collector, CommandRule
 from lightning_rl.rollouts.vector_player import VectorPlayer

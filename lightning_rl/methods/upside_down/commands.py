@@ -15,7 +15,8 @@ from lightning_rl.core.limits import shown
 from lightning_rl.core.parts import Kind, Part
 from lightning_rl.core.schema import Share
 from lightning_rl.core.types import FloatArray
-from lightning_rl.functional.upside_down import Decrease, at_most
+from lightning_rl.functional.command_rule import Decrease
+from lightning_rl.functional.upside_down import at_most
 from lightning_rl.rollouts.episode_buffer import EpisodeBuffer, FlatEpisodes
 
 if TYPE_CHECKING:

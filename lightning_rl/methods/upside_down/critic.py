@@ -57,6 +57,10 @@ class JudgedEpisodes(FlatEpisodes):
         """Lambda-return less V(s), ``[M]``: of the actions that happened to follow."""
         return self.lambda_return(gae_lambda) - self.value[self.row]
 
+    def explained_variance(self) -> float:
+        """How much of the returns that were obtained the values explain."""
+        return float(explained_variance(self.value[self.row], self.lambda_return(1.0)))
+
 
 class CriticFit(Part):
     """How a critic is fitted: V(s), and Q(s, a) beside it where advantages are fitted.
@@ -103,7 +107,7 @@ class CriticFit(Part):
         if self.has_q:
             examples.append(self._features(method, episodes)[index])
         own_way = differs(self, CriticFit, "update") or differs(method, Method, "descend")
-        if not own_way and may_compile(method, 1, self._net(method)):
+        if not own_way and may_compile(method, 1, method.critic):
             from lightning_rl.methods.upside_down.fused import update_critic
 
             losses = update_critic(method, self, episodes.observed(rows), *examples)
@@ -116,7 +120,7 @@ class CriticFit(Part):
         self, method: UpsideDown, obs: Tensor, target: Tensor, features: Tensor | None = None
     ) -> Tensor:
         """One Adam step of the critic alone; the loss, detached. features ``[B, F]``: phi(a)."""
-        loss = critic_loss(self._net(method)(obs), target, features)
+        loss = critic_loss(method.critic(obs), target, features)
         return method.descend(1, loss, self.critic_max_grad_norm)
 
     def judge(self, method: UpsideDown, episodes: FlatEpisodes) -> JudgedEpisodes:
@@ -129,10 +133,6 @@ class CriticFit(Part):
             )
         return judged
 
-    def explained_variance(self, judged: JudgedEpisodes) -> float:
-        """How much of the returns that were obtained the values explain."""
-        return float(explained_variance(judged.value[judged.row], judged.lambda_return(1.0)))
-
     def _features(self, method: UpsideDown, episodes: FlatEpisodes) -> Tensor:
         """Of all steps, ``[M, F]``."""
         executed = method.learner.distribution_class.executed(episodes.action)
@@ -140,16 +140,12 @@ class CriticFit(Part):
 
     def _outputs(self, method: UpsideDown, episodes: FlatEpisodes) -> Tensor:
         """The network's outputs, in the task's units, for all observations ``[M + E, O]``."""
-        net = self._net(method)
+        net = method.critic
         rows = torch.arange(len(episodes.obs), device=episodes.obs.device)
         with evaluating(net):
             # in pieces whose activations stay in the processor's cache
             pieces = [net(episodes.observed(piece)) for piece in rows.split(_PIECE)]
             return torch.cat(pieces) * self.value_scale
-
-    def _net(self, method: UpsideDown) -> nn.Module:
-        assert method.critic is not None
-        return method.critic
 
     def _judged(self, episodes: FlatEpisodes, output: Tensor) -> JudgedEpisodes:
         ended = episodes.terminated if self.bootstrap_truncated else episodes.last

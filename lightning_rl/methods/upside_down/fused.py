@@ -27,9 +27,8 @@ from lightning_rl.nets.fused import (
 from lightning_rl.nets.fused_losses import categorical_loss, gaussian_loss, value_loss
 
 if TYPE_CHECKING:
-    from lightning_rl.methods.commanded import Commanded
     from lightning_rl.methods.upside_down.critic import CriticFit
-    from lightning_rl.methods.upside_down.method import UpsideDown
+    from lightning_rl.methods.upside_down.method import Commanded, UpsideDown
 
 
 def update_policy(

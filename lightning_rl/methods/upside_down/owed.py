@@ -25,7 +25,8 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import Share
 from lightning_rl.core.types import STORED
 from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.functional.upside_down import Decrease, standardise
+from lightning_rl.functional.command_rule import Decrease
+from lightning_rl.functional.upside_down import standardise
 from lightning_rl.methods.upside_down.commands import register_command
 from lightning_rl.methods.upside_down.critic import Advantage, FitWithQ, JudgedEpisodes
 from lightning_rl.methods.upside_down.targets import Target, register_target

@@ -130,9 +130,8 @@ class UpsideDownRollouts(CollectedRollouts):
         requests = [episode.request for episode in episodes]
         commands = [each.command for each in requests if each.command is not None]
         if commands:
-            means = np.mean(commands, axis=0).tolist()
-            for name, mean in zip(self.command_names, means, strict=True):
-                scalars[f"command/{name}"] = mean
+            means = zip(self.command_names, np.mean(commands, axis=0).tolist(), strict=True)
+            scalars |= {f"command/{name}": mean for name, mean in means}
         return scalars
 
     def state_dict(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from lightning_rl.core.parts import Kind, Part
 from lightning_rl.core.schema import Share
-from lightning_rl.functional.upside_down import exponential_weights, quantiles, standardise
+from lightning_rl.functional.upside_down import at_most, exponential_weights, quantiles, standardise
 from lightning_rl.methods.upside_down.commands import Command
 from lightning_rl.rollouts.episode_buffer import EpisodeBuffer
 
@@ -56,10 +56,8 @@ class Range(Target):
 
     def fit(self, label: Tensor) -> tuple[Tensor, Tensor]:
         mean = label.mean()
-        highest = mean + label.std(correction=0)
-        if self.max_return is not None:
-            mean = mean.clamp(max=self.max_return)
-            highest = highest.clamp(max=self.max_return)
+        highest = at_most(self.max_return, mean + label.std(correction=0))
+        mean = at_most(self.max_return, mean)
         return mean, highest - mean
 
     def draw_noise(self, rng: np.random.Generator, count: int) -> Tensor:

@@ -14,7 +14,7 @@ import lightning_rl
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.types import Episode, Request
 from lightning_rl.envs.spec import env_spec
-from lightning_rl.functional.upside_down import Decrease
+from lightning_rl.functional.command_rule import Decrease
 from lightning_rl.methods.pareto import PCN
 from lightning_rl.methods.pareto.buffer import FrontBuffer, nearest_to_front, vector_returns
 from lightning_rl.methods.pareto.command import fulfilled
