@@ -194,7 +194,7 @@ class Agent(Actors):
             and self.cfg.curiosity == "none"
             and self.device.type == "cpu"
             and net.compilable
-            and type(self).update is base.update
+            and type(self).update is base.update  # type: ignore[attr-defined]
             and has_numba()
         )
 

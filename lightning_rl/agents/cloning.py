@@ -72,10 +72,10 @@ class Clones(Actors):
         """
         output, pullback = self.net.vjp(self.params, obs)
         policy = self.distribution_class(output.flatten(0, 1))
-        log_prob, slope = score(policy, action.flatten(0, 1))
+        log_prob, score = scored(policy, action.flatten(0, 1))
         if self.params.grad is None:
             self.params.grad = torch.empty_like(self.params)
-        pullback(slope.view_as(output) / -obs.shape[1], self.params.grad)
+        pullback(score.view_as(output) / -obs.shape[1], self.params.grad)
         self.adam.step()
         return -log_prob.view(obs.shape[:2]).mean(1)
 
@@ -93,7 +93,7 @@ class Clones(Actors):
         return self.net.module(self.params[row])
 
 
-def score(policy: Distribution, action: Tensor) -> tuple[Tensor, Tensor]:
+def scored(policy: Distribution, action: Tensor) -> tuple[Tensor, Tensor]:
     """``log_prob`` ``[B]`` of actions, and its gradient to the output ``[B, output_size]``."""
     if not isinstance(policy, Categorical):
         with torch.enable_grad():
