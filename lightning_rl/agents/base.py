@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, cast
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from pydantic.dataclasses import dataclass
@@ -16,6 +17,7 @@ from lightning_rl.core.schema import STRICT, HiddenSizes, MethodConfig, Share, W
 from lightning_rl.envs.batch import EnvBatch
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.distributions import Distribution
+from lightning_rl.functional.value_learning import epsilon_after
 from lightning_rl.nets.members import ActivationName
 
 _STOP_RULES_OF_KEYS = {
@@ -74,6 +76,10 @@ class EpsilonGreedyConfig(AgentConfig):
     epsilon_init: Share
     epsilon_min: Share
     epsilon_decay: Share
+
+    def epsilon(self, episode: Tensor) -> Tensor:
+        """How often actions are random ``[N]``."""
+        return epsilon_after(episode, self.epsilon_init, self.epsilon_min, self.epsilon_decay)
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
@@ -154,6 +160,7 @@ class Agent(Actors):
     """
 
     actions: ClassVar[Literal["discrete", "continuous", "any"]] = "any"
+    plays_in: ClassVar[str]  # the module with ``play`` for this class, but not those built on it
     cfg: Any
 
     @classmethod
@@ -185,7 +192,15 @@ class Agent(Actors):
         How many, and where an episode ended ``[N]`` bool; None where they are to be made one by
         one. Changes ``progress.total`` and ``length`` in place.
         """
-        return None
+        if "plays_in" not in vars(type(self)) or not self.compiles:
+            return None
+        fused: Any = importlib.import_module(f"lightning_rl.agents.{self.plays_in}")
+        return cast(tuple[int, Tensor] | None, fused.play(self, envs, progress, most))
+
+    @property
+    def compiles(self) -> bool:
+        """Whether its updates are compiled."""
+        return False
 
     def may_compile(self, net: Any, base: Any) -> bool:
         """Whether the updates that ``base`` makes of ``net`` are compiled."""

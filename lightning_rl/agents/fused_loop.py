@@ -39,7 +39,7 @@ def play(agent: DDQN, envs: EnvBatch, progress: Progress, most: float) -> tuple[
         return None
     number, place = divmod(progress.step, agent.explore_noise.block)
     noise = agent.explore_noise.whole(number)[place:]
-    epsilon = agent.epsilon(progress.episode)
+    epsilon = agent.cfg.epsilon(progress.episode)
     with one_thread():
         steps = _play(
             begun,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -26,11 +27,18 @@ class MemberReplay(MemberRing):
     A transition is one row of numbers, so that a batch is a single gather. Memory: ``4 N capacity
     (2 O + A + 2)`` bytes, of which only what has been written is touched.
 
-    action_size: 0 for discrete actions.
+    action_size: 0 for discrete actions, of which there are ``num_actions``.
     """
 
-    def __init__(self, num_members: int, capacity: int, obs_size: int, action_size: int):
-        self.action_size = action_size
+    def __init__(
+        self,
+        num_members: int,
+        capacity: int,
+        obs_size: int,
+        action_size: int,
+        num_actions: float = math.inf,
+    ):
+        self.action_size, self.num_actions = action_size, num_actions
         self._sizes = [obs_size, max(action_size, 1), 1, 1, obs_size]
         super().__init__(num_members, capacity, {"rows": Column(sum(self._sizes), torch.float32)})
 
@@ -54,11 +62,11 @@ class MemberReplay(MemberRing):
             action = action.squeeze(-1).long()
         return Transition(obs, action, reward.squeeze(-1), discount.squeeze(-1), next_obs)
 
-    def require_actions(self, num_actions: int) -> None:
-        """ValueError unless stored actions that are indices are below ``num_actions``."""
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        super().restore(state)
         action = self.data["rows"][self._written_rows().flatten(), self._sizes[0]]
-        if not self.action_size and not bool(((action >= 0) & (action < num_actions)).all()):
-            raise ValueError(f"memory: an action that is none of 0 to {num_actions - 1}")
+        if not self.action_size and not bool(((action >= 0) & (action < self.num_actions)).all()):
+            raise ValueError(f"memory: an action that is none of 0 to {self.num_actions - 1}")
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
@@ -127,7 +135,9 @@ class OffPolicyAgent(Agent):
         self.batch_sizes = list(variation.batch_sizes) if variation else [cfg.batch_size] * count
         self.register_buffer("weight", batch_weights(self.batch_sizes), persistent=False)
         if spec.frames is None:
-            self.replay = MemberReplay(count, cfg.replay_size, spec.obs_size, action_size)
+            self.replay = MemberReplay(
+                count, cfg.replay_size, spec.obs_size, action_size, spec.action_size
+            )
         else:
             from lightning_rl.agents.frame_replay import FrameReplay
 

@@ -16,7 +16,6 @@ from lightning_rl.core.schema import STRICT
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.curiosity import count_bonus
 from lightning_rl.functional.value_learning import (
-    epsilon_after,
     epsilon_greedy,
     q_learning_target,
     sarsa_target,
@@ -68,8 +67,7 @@ class QLearning(Agent):
         )
 
     def act(self, obs: Tensor, episode: Tensor, step: int) -> Tensor:
-        cfg = self.cfg
-        self._epsilon = epsilon_after(episode, cfg.epsilon_init, cfg.epsilon_min, cfg.epsilon_decay)
+        self._epsilon = self.cfg.epsilon(episode)
         q = self._values(obs.unsqueeze(1)).squeeze(1)
         return epsilon_greedy(q, self._epsilon, self._explore.at(step))
 

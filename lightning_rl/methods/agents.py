@@ -21,7 +21,6 @@ from torch import Tensor, nn
 from lightning_rl.agents.base import Actors, Agent, RegisteredAgent
 from lightning_rl.agents.judged_training import JudgedTraining, mean_test_return
 from lightning_rl.agents.registry import AGENTS
-from lightning_rl.agents.replay import MemberReplay
 from lightning_rl.agents.training import MemberTraining, Results, stop_rule
 from lightning_rl.envs.adapters import make_envs
 from lightning_rl.envs.spec import EnvSpec
@@ -131,7 +130,6 @@ class AgentRollouts(StackedRollouts):
     def __init__(self, method: AgentMethod, num_workers: int):
         super().__init__(method, method.collector(num_workers))
         cfg, spec = method.cfg, method.spec
-        self.spec = spec
         solved = spec.solved_return if cfg.solved_return is None else cfg.solved_return
         rule = stop_rule(cfg, cfg.stop_rule, solved)
         envs = make_envs(spec, method.seeds, cfg.simulator)
@@ -150,12 +148,6 @@ class AgentRollouts(StackedRollouts):
             played = self.play_policy(seed, policy)
             scores.append({prefix: scores_of(episodes) for prefix, episodes in played.items()})
         return scores
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        super().load_state_dict(state_dict)
-        memory = self.method.agent.memory()
-        if isinstance(memory, MemberReplay):
-            memory.require_actions(self.spec.action_size)
 
     def close(self) -> None:
         super().close()

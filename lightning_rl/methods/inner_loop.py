@@ -333,14 +333,17 @@ def task_envs(spec: EnvSpec, seeds: Sequence[int]) -> EnvBatch:
 
 def outcome_scalars(outcomes: Sequence[Outcome]) -> dict[str, float]:
     """``agent/...`` over all agents of a generation."""
-    count = len(outcomes)
+
+    def mean(name: str) -> float:
+        return sum(getattr(outcome, name) for outcome in outcomes) / len(outcomes)
+
     return {
-        "agent/return_mean": sum(o.test_return for o in outcomes) / count,
-        "agent/return_max": max(o.test_return for o in outcomes),
-        "agent/train_steps": sum(o.train_steps for o in outcomes) / count,
-        "agent/episodes": sum(o.episodes for o in outcomes) / count,
-        "agent/stopped_share": sum(o.stopped for o in outcomes) / count,
-        "agent/failed": float(sum(o.failed for o in outcomes)),
+        "agent/return_mean": mean("test_return"),
+        "agent/return_max": max(outcome.test_return for outcome in outcomes),
+        "agent/train_steps": mean("train_steps"),
+        "agent/episodes": mean("episodes"),
+        "agent/stopped_share": mean("stopped"),
+        "agent/failed": float(sum(outcome.failed for outcome in outcomes)),
     }
 
 

@@ -235,8 +235,7 @@ class MBRL(ProxyMethod):
             loss = sum((losses[name] for name in self.learned), torch.zeros_like(losses["state"]))
             return self.descend(0, loss, None)
 
-        minibatches = ((index,) for index in shuffled.split(self.cfg.batch_size))
-        losses = [update(*minibatch) for minibatch in minibatches]
+        losses = [update(index) for index in shuffled.split(self.cfg.batch_size)]
         self.count_updates("the model's loss", torch.stack(losses))
         with torch.no_grad():
             judged = self.losses(data.rows(held_out.nonzero().squeeze(1)))

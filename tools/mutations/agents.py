@@ -100,7 +100,7 @@ MUTATIONS = [
         ("weight = self.weight[rows]\n", "weight = 1 / error.shape[-1]\n"),
         ("return self.net(self.params, obs)", "return self.net(self.target, obs)"),
     ),
-    *area("agents/dqn.py", "agents/test_chain.py::test_double_dqn_finds_the_values", ('self.explore(q, self.epsilon(episode),', 'self.explore(q, 0 * self.epsilon(episode),')),
+    *area("agents/dqn.py", "agents/test_chain.py::test_double_dqn_finds_the_values", ('self.explore(q, self.cfg.epsilon(episode),', 'self.explore(q, 0 * self.epsilon(episode),')),
     *area(
         "agents/fused_dqn.py", "agents/test_fused_dqn.py",
         ("values(learners.average[n], then)", "values(learners.params[n], then)"),

@@ -133,7 +133,7 @@ MUTATIONS = [
     ),
     *area(
         "methods/inner_loop.py", "methods/test_generations_by_hand.py",
-        ("sum(o.stopped for o in outcomes) / count", "sum(o.failed for o in outcomes)"),
+        ('mean("stopped")', 'mean("failed")'),
     ),
     *area(
         "methods/inner_loop.py", "methods/test_inner_loop.py",
