@@ -19,9 +19,9 @@ class ButtonGrid(FuncEnv):
     """Switch on all ``num_buttons`` buttons on ``grid_size`` x ``grid_size`` cells: 1 for each
     success, then a new layout.
 
-    A move off the grid stays. Moving onto a button toggles it, off as well;
-    standing still or bumping into the edge does not. obs: for each cell, row by row, three bits:
-    player, button on, button off.
+    A move off the grid stays. Moving onto a button toggles it, off as well; standing still or
+    bumping into the edge does not. obs: for each cell, row by row, three bits: player, button on,
+    button off.
     state: int64 ``[..., 1 + 2 buttons]``: the player's cell, the buttons' cells, and 1 for each
     that is on.
 

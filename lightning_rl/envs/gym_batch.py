@@ -105,8 +105,7 @@ class _Apart(Wrapper):
             _DRAWS[self.kind] = True
             warnings.warn(
                 f"'{self.gamename}' draws from a global generator (random, numpy.random or torch): "
-                "its state is exchanged at "
-                "every step, which is slow; draw from self.np_random",
+                "its state is exchanged at every step, which is slow; draw from self.np_random",
                 stacklevel=2,
             )
         elif _LOOKED[self.kind] == _LOOKS:

@@ -230,8 +230,7 @@ class RewardProxy(Proxy):
         if REWARD_FORMS[self.form].info and not self.info_keys:
             raise UserError(
                 f"reward '{self.form}' needs the info of the task, but '{self.gamename}' gives "
-                "none; use a form "
-                f"without info, or one of: {', '.join(INFO_KEYS)}"
+                f"none; use a form without info, or one of: {', '.join(INFO_KEYS)}"
             )
         task = start_task(self.spec) if self.scale_states else None
         bounds = None if task is None else (task.obs_low, task.obs_high)

@@ -123,17 +123,15 @@ def check_actions(env_id: str, space: Space[Any]) -> None:
     if not (box or several or isinstance(space, spaces.Discrete)):
         raise UserError(
             f"the action space of {env_id} is {shown(space)}, which no policy here fits; those "
-            "that do: "
-            "Discrete and MultiDiscrete of shape (n,) (categorical policy), Box of shape (n,) "
-            "(Gaussian policy). Wrap the environment"
+            "that do: Discrete and MultiDiscrete of shape (n,) (categorical policy), Box of shape "
+            "(n,) (Gaussian policy). Wrap the environment"
         )
     if isinstance(space, spaces.Box) and not (
         space.is_bounded() and (space.high - space.low >= _NARROWEST).all()
     ):
         raise UserError(
             f"the action space of {env_id} is {shown(space)}, a box without bounds or width; "
-            "policies act in [-1, 1], which is "
-            "scaled to the box: give it finite bounds"
+            "policies act in [-1, 1], which is scaled to the box: give it finite bounds"
         )
     if not 1 <= (size := spaces.flatdim(space)) <= WIDTH:
         raise UserError(
@@ -285,6 +283,5 @@ def other_box(before: Any, now: Any, gamename: str) -> str | None:
         return None
     return (
         f"its actions are within {shown(before)} (lower, upper bounds), those of gamename "
-        f"'{gamename}' are within {shown(now)} "
-        "here; give the environment that box, or train anew"
+        f"'{gamename}' are within {shown(now)} here; give the environment that box, or train anew"
     )

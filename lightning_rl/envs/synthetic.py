@@ -3,8 +3,8 @@ of a population.
 
 State, reward and done are three networks of one shape, linear and unbounded at the output, of
 ``[action, state]``. The predicted state is the next input. The raw done d ends the episode above
-0.5; ``1 - d`` is also what the agent's bootstrap is
-multiplied by: a discount that depends on the state and is learned.
+0.5; ``1 - d`` is also what the agent's bootstrap is multiplied by: a discount that depends on the
+state and is learned.
 """
 
 from __future__ import annotations

@@ -152,8 +152,7 @@ def _check_address(address: str | None) -> None:
 def _no_answer(address: str, reason: str) -> UserError:
     return UserError(
         f"--ray_address '{address}': no Ray cluster answers there ({reason}); give host:port of "
-        "one started with "
-        "'ray start --head', or leave the flag and RAY_ADDRESS out for a local one"
+        "one started with 'ray start --head', or leave the flag and RAY_ADDRESS out for a local one"
     )
 
 

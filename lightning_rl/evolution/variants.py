@@ -114,14 +114,12 @@ class CMAES(Strategy, name="cmaes"):
         if len(start) > self.MAX_SIZE:
             raise UserError(
                 f"strategy cmaes: {len(start):,} parameters are too many for a full covariance "
-                "matrix (limit "
-                f"{self.MAX_SIZE:,}); use strategy=snes, or fewer hidden units"
+                f"matrix (limit {self.MAX_SIZE:,}); use strategy=snes, or fewer hidden units"
             )
         if cfg.population < self.MIN_POPULATION:
             raise UserError(
                 f"population {cfg.population}: strategy cmaes learns no covariance from the better "
-                "half of them; "
-                f"use a population of {self.MIN_POPULATION} or more"
+                f"half of them; use a population of {self.MIN_POPULATION} or more"
             )
         super().__init__(start, evolved, cfg, run_seed)
         mean = start[evolved].double().numpy()

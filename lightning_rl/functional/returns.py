@@ -33,9 +33,9 @@ def lambda_returns(
 
     All ``[..., T]``; episodes may lie one behind another. discount: gamma, and 0 where the episode
     terminated; a truncated episode keeps its gamma, so that it is bootstrapped. last: the last step
-    of each episode, where ``G = r
-    + discount * V(s')``. lambda = 1 gives discounted returns, lambda = 0 one-step targets; minus V
-      they are the
+    of each episode, where ``G = r + discount * V(s')``.
+
+    lambda = 1 gives discounted returns, lambda = 0 one-step targets. Minus V they are the
     generalised advantage estimates of Schulman et al. 2016 (arXiv 1506.02438, equation 16).
     """
     check_same_shape(reward=reward, discount=discount, next_value=next_value, last=last)

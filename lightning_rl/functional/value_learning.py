@@ -1,8 +1,7 @@
 """Targets, losses and exploration of value-based learners.
 
 Leading dimensions ``[...]`` broadcast (members, batch). ``discount`` is gamma times the probability
-that the episode goes
-on: 0 at a termination, gamma elsewhere, also at a time limit.
+that the episode goes on: 0 at a termination, gamma elsewhere, also at a time limit.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 real task.
 
 All agents of one kind are one stack, which is where the parameters of their proxies are. An agent's
-outcome is a function of its
-proxy and its seed: the other agents of the stack and the place where it is trained change nothing,
-up to rounding.
+outcome is a function of its proxy and its seed: the other agents of the stack and the place where
+it is trained change nothing, up to rounding.
 """
 
 from __future__ import annotations

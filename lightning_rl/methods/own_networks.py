@@ -107,8 +107,7 @@ def require_given(
         found = ", ".join(f"{name}: {net}" for name, net in own.items())
         raise UserError(
             f"checkpoint '{path}' was trained with own networks ({shorten(found, 300)}); from "
-            f"Python give networks={{...}}; "
-            "the command line cannot take them"
+            "Python give networks={...}; the command line cannot take them"
         )
 
 

@@ -2,10 +2,9 @@
 in a handful of pairs.
 
 A proxy is a dataset of state-action pairs. A policy that is cloned from it, from fresh weights in a
-few updates, is tested on
-the real task, and evolution makes the pairs such that this goes well: the paper's HaDES, in its
-form with fresh weights for every policy (HaDES-R). No expert is needed, and the states need not be
-any that the task has.
+few updates, is tested on the real task, and evolution makes the pairs such that this goes well: the
+paper's HaDES, in its form with fresh weights for every policy (HaDES-R). No expert is needed, and
+the states need not be any that the task has.
 
 Where we differ from the paper's code: clones are tested greedily; observations are not normalised;
 the actions of discrete tasks take turns in the dataset, where theirs lie in blocks.

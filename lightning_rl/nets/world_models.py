@@ -43,7 +43,7 @@ class RealSteps(NamedTuple):
 class LossWeights:
     """Weights of a model's losses.
 
-    Kl_prior: of the KL's gradient to the dynamics network, kl_posterior: to the encoder.
+    kl_prior: of the KL's gradient to the dynamics network; kl_posterior: to the encoder.
     """
 
     reward_weight: NonNegativeFloat
