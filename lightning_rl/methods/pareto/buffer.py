@@ -62,12 +62,11 @@ class FrontBuffer(EpisodeBuffer):
         rewards = [episode.rewards for episode in self._best if episode.rewards is not None]
         return {**state, "rewards": torch.from_numpy(np.concatenate(rewards))} if state else {}
 
-    def load_objectives(self, state: dict[str, Any], spec: EnvSpec, objectives: int) -> None:
-        """``load_state_dict`` for episodes of so many objectives."""
+    def load_state_dict(self, state: dict[str, Any], spec: EnvSpec) -> None:
         if not state:
             return
         super().load_state_dict(state, spec)
-        example = torch.empty(len(state["reward"]), objectives)
+        example = torch.empty(len(state["reward"]), len(spec.objectives) or 1)
         check_alike(state["rewards"], example, "buffer.rewards")
         parts = state["rewards"].split(state["lengths"])
         self._best = [

@@ -105,6 +105,5 @@ class ParetoRollouts(CollectedRollouts):
         return {**super().state_dict(), "buffer": self.buffer.state_dict()}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        objectives = len(self.pcn.objectives)
-        self.buffer.load_objectives(state_dict["buffer"], self.pcn.spec, objectives)
+        self.buffer.load_state_dict(state_dict["buffer"], self.pcn.spec)
         super().load_state_dict(state_dict)

@@ -63,12 +63,12 @@ def test_a_buffer_of_vectors_is_saved_and_loaded():
     kept = FrontBuffer(5, 0.2)
     kept.add([_seen(each) for each in played])
     again = FrontBuffer(5, 0.2)
-    again.load_objectives(kept.state_dict(), spec, 2)
+    again.load_state_dict(kept.state_dict(), spec)
     assert np.array_equal(vector_returns(again.episodes), vector_returns(kept.episodes))
     state = kept.state_dict()
     state["rewards"] = state["rewards"][:, :1]
     with pytest.raises(ValueError, match=r"buffer\.rewards"):
-        again.load_objectives(state, spec, 2)
+        again.load_state_dict(state, spec)
 
 
 def _seen(each):
