@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -47,12 +47,8 @@ def in_pieces(encode: Callable[[Tensor], Tensor], images: Tensor) -> Tensor:
         return encode(images)
     pieces = images.split(_PIECE)
     if torch.is_grad_enabled():
-        return torch.cat([_encoded_again(encode, piece) for piece in pieces])
+        return torch.cat([checkpoint(encode, piece, use_reentrant=False) for piece in pieces])
     return torch.cat([encode(piece) for piece in pieces])
-
-
-def _encoded_again(encode: Callable[[Tensor], Tensor], piece: Tensor) -> Any:
-    return checkpoint(encode, piece, use_reentrant=False)
 
 
 class Encoder(nn.Module):
