@@ -11,9 +11,10 @@ from torch import Tensor
 from lightning_rl.functional.world_model import bits_loss, continuation_loss, reward_loss
 from lightning_rl.nets.categorical_latent import CategoricalLatent
 from lightning_rl.nets.gaussian_latent import GaussianLatent
-from lightning_rl.nets.members import ActivationName, Layers
+from lightning_rl.nets.members import ActivationName
 from lightning_rl.nets.world_models import (
     LossWeights,
+    ModelLayers,
     PlainMLP,
     RealSteps,
     WorldModel,
@@ -52,11 +53,11 @@ class LatentModel(WorldModel):
 
     def gradient(
         self,
-        layers: Sequence[Layers],
+        layers: ModelLayers,
         real: RealSteps,
         noise: Tensor,
         weights: LossWeights,
-        into: Sequence[Layers],
+        into: ModelLayers,
     ) -> Tensor:
         encoder, *others = self.nets
         seen = torch.cat([real.obs, real.next_obs], dim=1)
@@ -94,11 +95,11 @@ class LatentModel(WorldModel):
         encoder.backward(layers[0], encoder_saved, to_both, into[0])
         return torch.stack([loss for loss, _ in losses]).mean(-1)
 
-    def encode(self, layers: Sequence[Layers], obs: Tensor, noise: Tensor | None) -> Tensor:
+    def encode(self, layers: ModelLayers, obs: Tensor, noise: Tensor | None) -> Tensor:
         return self.latent.sample(self._run(0, layers, obs), noise)
 
-    def imagine(self, layers: Sequence[Layers], joined: Tensor, noise: Tensor) -> Tensor:
+    def imagine(self, layers: ModelLayers, joined: Tensor, noise: Tensor) -> Tensor:
         return self.prior.sample(self._run(1, layers, joined), noise)
 
-    def decode(self, layers: Sequence[Layers], features: Tensor) -> Tensor:
+    def decode(self, layers: ModelLayers, features: Tensor) -> Tensor:
         return self._run(4, layers, features).sigmoid()

@@ -13,8 +13,8 @@ from lightning_rl.functional.world_model import (
     continuation_loss,
     reward_loss,
 )
-from lightning_rl.nets.members import ActivationName, Layers
-from lightning_rl.nets.world_models import LossWeights, PlainMLP, RealSteps, WorldModel
+from lightning_rl.nets.members import ActivationName
+from lightning_rl.nets.world_models import LossWeights, ModelLayers, PlainMLP, RealSteps, WorldModel
 
 
 class SimpleModel(WorldModel):
@@ -41,11 +41,11 @@ class SimpleModel(WorldModel):
 
     def gradient(
         self,
-        layers: Sequence[Layers],
+        layers: ModelLayers,
         real: RealSteps,
         noise: Tensor,
         weights: LossWeights,
-        into: Sequence[Layers],
+        into: ModelLayers,
     ) -> Tensor:
         joined = self.join(real.obs, real.action)
         passes = [net.forward(own, joined) for net, own in zip(self.nets, layers, strict=True)]
@@ -62,14 +62,14 @@ class SimpleModel(WorldModel):
             net.backward(layers[k], saved, scales[k] / count * losses[k][1].view_as(out), into[k])
         return torch.stack([loss for loss, _ in losses]).mean(-1)
 
-    def encode(self, layers: Sequence[Layers], obs: Tensor, noise: Tensor | None) -> Tensor:
+    def encode(self, layers: ModelLayers, obs: Tensor, noise: Tensor | None) -> Tensor:
         return obs
 
-    def imagine(self, layers: Sequence[Layers], joined: Tensor, noise: Tensor) -> Tensor:
+    def imagine(self, layers: ModelLayers, joined: Tensor, noise: Tensor) -> Tensor:
         logits = self._run(2, layers, joined)
         if self.logits_as_probabilities:
             return (logits > noise).to(logits.dtype)
         return bits_sample(logits, noise)
 
-    def decode(self, layers: Sequence[Layers], features: Tensor) -> Tensor:
+    def decode(self, layers: ModelLayers, features: Tensor) -> Tensor:
         return features

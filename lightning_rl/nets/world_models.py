@@ -23,6 +23,8 @@ from lightning_rl.core.schema import STRICT
 from lightning_rl.nets.members import Architecture, Layers, MemberMLP
 
 NoiseKind = Literal["uniform", "normal"]
+ModelLayers = Sequence[Layers]
+"""The layers of each network of a model."""
 _NORMAL_2 = 0.9772498680518208  # P(standard normal < 2)
 
 
@@ -113,7 +115,7 @@ class WorldModel(Architecture, ABC):
         pieces = params.split([net.size for net in self.nets], dim=1)
         return [net.layers(piece) for net, piece in zip(self.nets, pieces, strict=True)]
 
-    def _run(self, number: int, layers: Sequence[Layers], x: Tensor) -> Tensor:
+    def _run(self, number: int, layers: ModelLayers, x: Tensor) -> Tensor:
         return self.nets[number].forward(layers[number], x)[0]
 
     def join(self, features: Tensor, action: Tensor) -> Tensor:
@@ -129,11 +131,11 @@ class WorldModel(Architecture, ABC):
     @abstractmethod
     def gradient(
         self,
-        layers: Sequence[Layers],
+        layers: ModelLayers,
         real: RealSteps,
         noise: Tensor,
         weights: LossWeights,
-        into: Sequence[Layers],
+        into: ModelLayers,
     ) -> Tensor:
         """Writes the gradient of the weighted loss, a mean over the batch, ``into`` layers.
 
@@ -151,20 +153,20 @@ class WorldModel(Architecture, ABC):
         """
 
     @abstractmethod
-    def encode(self, layers: Sequence[Layers], obs: Tensor, noise: Tensor | None) -> Tensor:
+    def encode(self, layers: ModelLayers, obs: Tensor, noise: Tensor | None) -> Tensor:
         """Features of observations ``[N, B, O]`` for noise ``[N, B, encode_noise_size]``.
 
         None: the mode.
         """
 
     @abstractmethod
-    def imagine(self, layers: Sequence[Layers], joined: Tensor, noise: Tensor) -> Tensor:
+    def imagine(self, layers: ModelLayers, joined: Tensor, noise: Tensor) -> Tensor:
         """A sample of the features ``[N, B, X]`` after a step.
 
         For ``joined`` and noise ``[N, B, noise_size]``.
         """
 
-    def outcome(self, layers: Sequence[Layers], joined: Tensor) -> tuple[Tensor, Tensor]:
+    def outcome(self, layers: ModelLayers, joined: Tensor) -> tuple[Tensor, Tensor]:
         """The expected reward of a step and the probability of going on after it, ``[N, B]`` each.
 
         The states of a roll-out do not depend on them, so they can be computed for all its steps at
@@ -175,5 +177,5 @@ class WorldModel(Architecture, ABC):
         return mean.squeeze(-1), logit.squeeze(-1).sigmoid()
 
     @abstractmethod
-    def decode(self, layers: Sequence[Layers], features: Tensor) -> Tensor:
+    def decode(self, layers: ModelLayers, features: Tensor) -> Tensor:
         """The probability of each bit of the observation ``[N, B, O]``."""
