@@ -66,11 +66,7 @@ except ImportError as error:
     ) from error
 
 RANDOM_EPISODES = 20
-ALONE = {
-    "curiosity": "none",
-    "standardise": "advantages",
-    "saturation_penalty": 0.0,
-}
+ALONE = {"curiosity": "none", "standardise": "advantages", "saturation_penalty": 0.0}
 """Keys of our configs of which Stable-Baselines3 has one value only; setting a key to that value
 is allowed.
 """

@@ -66,10 +66,7 @@ COMMANDS: dict[str, Tool] = {
         "experiments.reproduce.command:run",
         (
             argument("ids", "claims (default: all)", nargs="*", default=[], metavar="CLAIM"),
-            switch(
-                "--list",
-                "list the claims, with their results so far; nothing is run",
-            ),
+            switch("--list", "list the claims, with their results so far; nothing is run"),
             argument(
                 "--jobs",
                 "how many runs at once (default: one per core)",
@@ -84,18 +81,9 @@ COMMANDS: dict[str, Tool] = {
                 const="",
                 metavar="CLAIM",
             ),
-            switch(
-                "--ledger",
-                "build docs/results.md from the results so far; nothing is run",
-            ),
-            switch(
-                "--figures",
-                "draw the pictures of results/ that claims.yaml lists, from CSVs",
-            ),
-            switch(
-                "--smoke",
-                "a test: one seed of each with a tiny budget, in a temporary folder",
-            ),
+            switch("--ledger", "build docs/results.md from the results so far; nothing is run"),
+            switch("--figures", "draw the pictures of results/ that claims.yaml lists, from CSVs"),
+            switch("--smoke", "a test: one seed of each with a tiny budget, in a temporary folder"),
             argument(
                 "--executor",
                 "where the runs are trained: serial (in processes on this machine) or ray (on a "
@@ -128,12 +116,7 @@ COMMANDS: dict[str, Tool] = {
                 default="default",
                 metavar="NAME",
             ),
-            argument(
-                "--seed",
-                "seed of the run (default 25)",
-                Whole(0, SEED),
-                default=25,
-            ),
+            argument("--seed", "seed of the run (default 25)", Whole(0, SEED), default=25),
             argument(
                 "--logdir",
                 "folder of all results (default: exp_dir)",
@@ -242,10 +225,7 @@ FIGURES: dict[str, Tool] = {
             action="append",
         ),
         argument(
-            "--last",
-            "how many of the last values are averaged (default 20)",
-            count,
-            default=20,
+            "--last", "how many of the last values are averaged (default 20)", count, default=20
         ),
         _UNTIL,
     ),
@@ -306,10 +286,7 @@ FIGURES: dict[str, Tool] = {
         "policy loss, baseline, entropy loss and mean return over episodes, 2 x 2",
         *BASICS,
         repeated(
-            "--reference",
-            "published curves, drawn dashed; repeatable",
-            "CSV",
-            type=checked_path,
+            "--reference", "published curves, drawn dashed; repeatable", "CSV", type=checked_path
         ),
         argument(
             "--every",
@@ -331,11 +308,7 @@ FIGURES: dict[str, Tool] = {
             metavar="KEY",
         ),
         _SOLVED,
-        argument(
-            "--until",
-            "how many generations to show (default: all)",
-            count,
-        ),
+        argument("--until", "how many generations to show (default: all)", count),
     ),
     "proxy-transfer": _figure(
         "transfer:draw",
@@ -502,12 +475,7 @@ PROTOCOLS: dict[str, Tool] = {
             choices=("SE", "RN", "SD"),
             default="SE",
         ),
-        argument(
-            "--gamename",
-            "task (default emptyroom22)",
-            gamename,
-            default="emptyroom22",
-        ),
+        argument("--gamename", "task (default emptyroom22)", gamename, default="emptyroom22"),
         count_of("--runs", "number of searches, with seeds SEED .. SEED+N-1 (default 20)", 20),
         argument(
             "--preset", "name of a block under presets: in the method's config", metavar="NAME"

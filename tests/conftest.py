@@ -19,9 +19,8 @@ from lightning_rl.evolution.cluster import join_cluster
 
 __all__ = ["toy_games"]
 
-os.fsync = lambda descriptor: (
-    None
-)  # nobody pulls the plug; what is asked for, and when, tests see all the same
+# nobody pulls the plug; what is asked for, and when, tests see all the same
+os.fsync = lambda descriptor: None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

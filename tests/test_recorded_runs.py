@@ -64,9 +64,8 @@ PRESETS = {
     ("ER", "panflute-2"): ("low-data",),
     ("DDQN", "cartpole-v0"): ("transfer",),
 }
-SETTINGS = {
-    name: {"learning_starts": 0} for name in ("DuelingDDQN", "TD3")
-}  # episodes of 200 steps and more: learn in the first
+# episodes of 200 steps and more: learn in the first
+SETTINGS = {name: {"learning_starts": 0} for name in ("DuelingDDQN", "TD3")}
 CASES = [(name, game, None) for name, games in GAMES.items() for game in games]
 CASES += [(name, game, preset) for (name, game), presets in PRESETS.items() for preset in presets]
 

@@ -18,11 +18,7 @@ from experiments.intervals import share_interval
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import GENERATIONS
 from lightning_rl.lab.figures import style
-from lightning_rl.lab.figures.csv_files import (
-    read_csv,
-    require,
-    require_cells,
-)
+from lightning_rl.lab.figures.csv_files import read_csv, require, require_cells
 from lightning_rl.lab.figures.groups import label_groups
 from lightning_rl.lab.figures.runs import IDENTITY, Run, read_sources, require_one_run_per_seed
 from lightning_rl.lab.figures.scores import threshold_of

@@ -127,11 +127,7 @@ def counts(families: Mapping[str, Sequence[Entry]], verdicts: Mapping[str, str])
 
 
 def _family(
-    name: str,
-    entries: Sequence[Entry],
-    verdicts: Mapping[str, str],
-    manifest: Manifest,
-    root: Path,
+    name: str, entries: Sequence[Entry], verdicts: Mapping[str, str], manifest: Manifest, root: Path
 ) -> str:
     """A table of what is claimed and measured, and where each comes from, folded away."""
     changes, verified = read_changes(root), read_verified(root)
@@ -295,11 +291,7 @@ def _earlier(path: str, each: Earlier) -> str:
 
 
 def _source(
-    entry: Entry,
-    manifest: Manifest,
-    root: Path,
-    since: Mapping[str, str],
-    verified: Row | None,
+    entry: Entry, manifest: Manifest, root: Path, since: Mapping[str, str], verified: Row | None
 ) -> str:
     """What a claim is, in a few lines."""
     claim = entry.claim

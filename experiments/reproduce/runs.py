@@ -20,13 +20,7 @@ from filelock import FileLock
 
 from experiments.reproduce.checkout import require_commit
 from experiments.reproduce.claims import TRAININGS, Claim, Value, seed_list
-from experiments.reproduce.reading import (
-    identity,
-    read_curve,
-    read_kept,
-    read_rows,
-    read_value,
-)
+from experiments.reproduce.reading import identity, read_curve, read_kept, read_rows, read_value
 from lightning_rl.core.catalogue import BASELINE, entry
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import make_folder

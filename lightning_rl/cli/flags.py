@@ -46,11 +46,7 @@ class Mode(Enum):
         return self.flag if command is None else self.command
 
 
-COMMANDS = {
-    "train": (Mode.TRAIN,),
-    "eval": (Mode.EVAL, Mode.IMAGINE),
-    "tune": (Mode.TUNE,),
-}
+COMMANDS = {"train": (Mode.TRAIN,), "eval": (Mode.EVAL, Mode.IMAGINE), "tune": (Mode.TUNE,)}
 """The modes of each command of ``lightning-rl`` that has its flags here, the usual one first."""
 
 RUN = (Mode.TRAIN, Mode.TUNE)
@@ -170,9 +166,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
             metavar="R",
         ),
         _option(
-            "stop_evaluations",
-            (Mode.TRAIN,),
-            "... in N evaluations in a row (default {default})",
+            "stop_evaluations", (Mode.TRAIN,), "... in N evaluations in a row (default {default})"
         ),
         _flag(
             "--set",
@@ -238,15 +232,10 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
     ),
     "checkpoints and recordings": (
         _option(
-            "resume",
-            RUN,
-            "continue from last.ckpt in the run directory, or start if there is none",
+            "resume", RUN, "continue from last.ckpt in the run directory, or start if there is none"
         ),
         _option(
-            "reload",
-            RUN,
-            "start a new run from the policy weights of a checkpoint",
-            metavar="CKPT",
+            "reload", RUN, "start a new run from the policy weights of a checkpoint", metavar="CKPT"
         ),
         _flag("--no_checkpoint", (Mode.TRAIN,), "write no checkpoints", action="store_true"),
         _option(

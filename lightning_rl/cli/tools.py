@@ -46,14 +46,7 @@ IN_REPOSITORY = {
         "step-sizes",
         "supervised-model",
     ),
-    "PROTOCOLS": (
-        "clones",
-        "peers",
-        "reward-curves",
-        "transitions",
-        "grid-rewards",
-        "generations",
-    ),
+    "PROTOCOLS": ("clones", "peers", "reward-curves", "transitions", "grid-rewards", "generations"),
 }
 """What ``experiments/`` declares, which proves this project's own numbers."""
 

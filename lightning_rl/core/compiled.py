@@ -20,12 +20,7 @@ from threadpoolctl import LibController, ThreadpoolController
 from lightning_rl.core.lines import say
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-_CONSTANTS = (
-    "envs/cartpole.py",
-    "envs/classic.py",
-    "envs/twins.py",
-    "functional/distributions.py",
-)
+_CONSTANTS = ("envs/cartpole.py", "envs/classic.py", "envs/twins.py", "functional/distributions.py")
 """Files whose constants are compiled."""
 _OPTIONS: Any = {
     "error_model": "numpy",

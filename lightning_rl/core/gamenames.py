@@ -138,9 +138,8 @@ GAMES: dict[str, Game] = {
     "lunarlander": Game("LunarLander-v3", max_return=320.0),
     "lunarlander-sparse": Game("LunarLander-v3", max_return=320.0, sparse=True),
     "lunarlander-continuous": Game("LunarLanderContinuous-v3", max_return=320.0),
-    "beresheet": Game(
-        "LunarLander-v3", horizon=300, max_return=320.0
-    ),  # of a course's assignment on policy gradients
+    # of a course's assignment on policy gradients
+    "beresheet": Game("LunarLander-v3", horizon=300, max_return=320.0),
     "cartpole": Game("CartPole-v1", max_return=500.0, min_return=1.0),
     "cartpole-v0": Game("CartPole-v0", max_return=200.0, min_return=1.0),
     "acrobot": Game("Acrobot-v1", max_return=-60.0, min_return=-500.0),
@@ -157,9 +156,8 @@ GAMES: dict[str, Game] = {
     "holeroom": _grid("holeroom", 30, 0.93, 0.8, -1.29),
     "holeroomlarge": _grid("holeroomlarge", 30, 0.91, 0.8, -1.29),
     "holeroomlargeshifted": _grid("holeroomlargeshifted", 30, 0.83, 0.8, -1.29),
-    "square": Game(
-        f"{OWN_IDS}Square-v0", 10, 1.0, 0.0, 0.95, images=Images(frame_stack=1)
-    ),  # a toy of images
+    # a toy of images
+    "square": Game(f"{OWN_IDS}Square-v0", 10, 1.0, 0.0, 0.95, images=Images(frame_stack=1)),
     "deep-sea-treasure": _deep_sea("DeepSeaTreasure", 7.1),
     "deep-sea-treasure-concave": _deep_sea("DeepSeaTreasureConcave", 105.0),
     "gamble": Game(f"{OWN_IDS}Gamble-v0", 1, 5.0, -15.0, one_hot=True),

@@ -117,11 +117,7 @@ class LoadedAgent:
         self._step, self._episodes = 0, self._episodes + 1
 
     def act(
-        self,
-        obs: Any,
-        reward: SupportsFloat | Array | None = None,
-        *,
-        action_mask: Any = None,
+        self, obs: Any, reward: SupportsFloat | Array | None = None, *, action_mask: Any = None
     ) -> int | Array:
         """The next action.
 

@@ -30,12 +30,7 @@ from lightning_rl.envs.spaces import is_vector
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.gym import registered
 from lightning_rl.methods.base import Method
-from lightning_rl.run.exported import (
-    CONFIG,
-    FORMAT,
-    read_config,
-    without_infinity,
-)
+from lightning_rl.run.exported import CONFIG, FORMAT, read_config, without_infinity
 from lightning_rl.run.loading import TRAINING_ONLY
 from lightning_rl.run.state import WEIGHTS
 from lightning_rl.run.whole_policy import WholePolicy
@@ -85,11 +80,7 @@ def export(
         raise UserError(f"report {shown(report)}: give what lightning_rl.evaluate gives")
     whole = WholePolicy(method)
     program = graph(whole)
-    contents = {
-        ONNX: onnx_model(program, whole),
-        GRAPH: _saved(program),
-        WEIGHTS: weights(method),
-    }
+    contents = {ONNX: onnx_model(program, whole), GRAPH: _saved(program), WEIGHTS: weights(method)}
     if report is not None:
         contents[RESULTS] = _json(results(method, report))
     about = {

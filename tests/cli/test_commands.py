@@ -50,10 +50,7 @@ def test_a_command_means_what_its_flags_mean(command, words, mode, flags):
             "eval a.ckpt --imagine --command return=1",
             "--command goes with eval, not with eval --imagine",
         ),
-        (
-            "eval a.ckpt --render human --episodes 3",
-            "--episodes and --render human, which plays",
-        ),
+        ("eval a.ckpt --render human --episodes 3", "--episodes and --render human, which plays"),
         ("train --tune trials=3", "--tune trials=3; it goes with tune"),
         ("tune --num_seeds 3", "--num_seeds 3; it goes with train"),
         ("figures", "the following arguments are required: NAME"),

@@ -38,12 +38,7 @@ from lightning_rl.run.options import KINDS
         ("--set overlap=3", "key 'overlap'", "valid boolean", "got 3"),
         ("--set hidden=[]", "key 'hidden'", "at least 1 item"),
         ("--set 'hidden=[32, 0]'", "key 'hidden'", "greater than 0"),
-        (
-            "--set network=transformer",
-            "key 'network'",
-            "'gated' or 'layers'",
-            "got 'transformer'",
-        ),
+        ("--set network=transformer", "key 'network'", "'gated' or 'layers'", "got 'transformer'"),
         ("--set learning_rate", "expected key=value"),
         ("--set hidden=[1,", "--set hidden: not valid YAML"),
         ("--seed -1", "--seed", "-1 is negative"),

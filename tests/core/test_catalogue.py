@@ -173,9 +173,8 @@ def test_reading_all_files_takes_hardly_longer_than_libyaml_takes_to_parse_them(
         for family in catalogue.FAMILIES:
             yaml.load((catalogue.CONFIGS / f"{family}.yaml").read_text(), yaml.CSafeLoader)
 
-    both = [
-        (seconds(catalogue._shipped.__wrapped__), seconds(parse)) for _ in range(5)
-    ]  # in turns, on any processor
+    # in turns, on any processor
+    both = [(seconds(catalogue._shipped.__wrapped__), seconds(parse)) for _ in range(5)]
     ours, theirs = (min(each) for each in zip(*both, strict=True))
     assert ours < 2 * theirs  # some 0.02 s; the parser in Python takes eight times as long
 

@@ -436,9 +436,8 @@ def test_a_proxy_is_asked_as_agents_ask_it(repeat, horizon, steps):
     )
     params = proxy.net.init([torch.Generator().manual_seed(0)]).zero_()
     head, block = proxy.net.heads["state"], proxy.net.split(params)["state"]
-    block[:, head.columns("weight")] = torch.tensor(
-        [0.0, 0, 1, 0, 0, 1, 1, 0, 0, 1]
-    )  # [action, state] -> state
+    # [action, state] -> state
+    block[:, head.columns("weight")] = torch.tensor([0.0, 0, 1, 0, 0, 1, 1, 0, 0, 1])
     block[:, -2:] = 1.0  # the last biases
     proxy.net.split(params)["reward"][:, -1] = 0.5
     obs = torch.tensor([[0.0, 2.0], [1.0, 5.0]])

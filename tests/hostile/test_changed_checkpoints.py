@@ -207,10 +207,7 @@ def test_files_that_are_no_whole_checkpoints(flag, finished, tmp_path, capsys):
 def test_weights_that_are_not_numbers_are_refused_by_name(finished, tmp_path, capsys, flags):
     _, content = finished
     bad = tmp_path / "bad.ckpt"
-    torch.save(
-        changed(content, ("state_dict", BIAS), torch.tensor([0.0, NAN])),
-        bad,
-    )
+    torch.save(changed(content, ("state_dict", BIAS), torch.tensor([0.0, NAN])), bad)
     where = [
         "--logdir",
         str(tmp_path),

@@ -48,13 +48,7 @@ NUMBERS = (
     ),
     *("1_000", "１２", "1:30", "-0.0"),
 )
-PLAIN = (
-    *"1 2 3 0.5 0.9 1.0 true false null [8]".split(),
-    "[8, 8]",
-    "none",
-    "best",
-    "100",
-)
+PLAIN = (*"1 2 3 0.5 0.9 1.0 true false null [8]".split(), "[8, 8]", "none", "best", "100")
 YAMLS = (
     *(
         *"null ~ true no [] {}".split(),
@@ -112,14 +106,7 @@ TEXTS = (
         "x" * 5000,
         "a/" * 3000,
     ),
-    *(
-        *".. ../.. / - -- = a=b=c =1 %s%n {0} [/] [lr=0.1]".split(),
-        r"$\frac{$",
-        "*",
-        "~",
-        ":",
-        ",",
-    ),
+    *(*".. ../.. / - -- = a=b=c =1 %s%n {0} [/] [lr=0.1]".split(), r"$\frac{$", "*", "~", ":", ","),
     *(
         "/dev/null /dev/zero /proc/self/mem /proc/self/environ panflute-3 panflute-99999 "
         "procmaze- cliff"

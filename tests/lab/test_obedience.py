@@ -99,9 +99,8 @@ def test_each_return_is_asked_for_with_the_least_guidance_that_reaches_it():
     tried = {1.0: trials(-500.0, 100.0), 0.0: trials(50.0, 98.0), 0.5: trials(-100.0, 100.0)}
     asked, first, guidance = table(tried, floor=-300.0)
     assert asked[0] == -300.0
-    assert asked[-1] == pytest.approx(
-        95, abs=5
-    )  # the ends of the means are those of the outer episodes
+    # the ends of the means are those of the outer episodes
+    assert asked[-1] == pytest.approx(95, abs=5)
     assert set(guidance[asked < -90]) == {1.0}
     assert set(guidance[(asked > -90) & (asked < 50)]) == {0.5}
     assert set(guidance[(asked > 56) & (asked < 92)]) == {0.0}
@@ -240,9 +239,8 @@ def test_what_a_calibration_plays(name, lowest, monkeypatch):
 
 
 def test_training_on_makes_a_calibration_void(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(
-        "lightning_rl.lab.calibration._ROUNDS", 1
-    )  # less accurate, which does not matter here
+    # less accurate, which does not matter here
+    monkeypatch.setattr("lightning_rl.lab.calibration._ROUNDS", 1)
     monkeypatch.setattr("lightning_rl.lab.calibration._COARSE_EPISODES", 4)
     monkeypatch.setattr("lightning_rl.lab.calibration._FINE_EPISODES", 6)
     train_cli(tmp_path, 2, implementation="RCP-A")

@@ -55,10 +55,8 @@ def test_sweeps_of_other_commands_keep_each_others_tables(tmp_path):
         table = last.with_name(f"{name}.csv")
         swept(last, words)
         found = commanded(table)
-        assert (found[0], found[-1], len(found) == 2) == (
-            *ends,
-            "of" in name,
-        )  # two commands are not the range between them
+        # two commands are not the range between them
+        assert (found[0], found[-1], len(found) == 2) == (*ends, "of" in name)
         kept[table] = table.read_bytes()
     assert not last.with_name("sweep.csv").exists()  # that of the whole range
     assert {table: table.read_bytes() for table in kept} == kept

@@ -128,9 +128,8 @@ def test_a_better_model_of_one_seed_alone_survives_being_resumed_together(tmp_pa
         assert play("--seed", seed, "--max_epochs=1") == 0
         (name,) = best(folder)
         content = torch.load(folder / name, weights_only=True)
-        files.write_plain(
-            folder / f"epoch={seed}.ckpt", {**content, "eval/return_mean": 1e3}
-        )  # another name in each
+        # another name in each
+        files.write_plain(folder / f"epoch={seed}.ckpt", {**content, "eval/return_mean": 1e3})
         files.remove(folder / name)
     assert play("--num_seeds=2", "--max_epochs=3") == 0
     for seed, folder in zip(("25", "26"), folders, strict=True):
@@ -279,9 +278,8 @@ def test_stacked_seeds_resume_after_a_kill_between_their_files(tmp_path, monkeyp
     stack = ("--num_seeds", "2")
     train_cli(whole, 2, *stack, **run)
     train_cli(parts, 1, *stack, **run)
-    renamed_before = (
-        2 * 2 + 2 + 1
-    )  # state.yaml and config.yaml of each seed, what waits of each, the first one's last.ckpt
+    # state.yaml and config.yaml of each seed, what waits of each, the first one's last.ckpt
+    renamed_before = 2 * 2 + 2 + 1
     with monkeypatch.context() as patched:
         patched.setattr(files, "system", KilledAt(renamed_before))
         with pytest.raises(Killed):
@@ -339,9 +337,8 @@ def test_a_stack_comes_apart_into_its_seeds_and_together_again():
     assert [part["data"]["members"].tolist() for part in parts] == [[0], [], [0]]
     assert [part["data"]["loop"]["x"].tolist() for part in parts] == [[5], [], [6]]
     weight = parts[0]["state_dict"]["policies.0.weight"]
-    assert (
-        weight.untyped_storage().nbytes() == 8
-    )  # no view of all members' weights, which would be written with it
+    # no view of all members' weights, which would be written with it
+    assert weight.untyped_storage().nbytes() == 8
     joined = join_checkpoints(parts, "data")
     assert joined["hyper_parameters"] == whole["hyper_parameters"]
     compare(

@@ -84,9 +84,8 @@ def test_after_resume_the_time_left_goes_by_the_episodes_since_then(shown, monke
     monkeypatch.setattr(console.time, "monotonic", lambda: next(seconds))
     out = shown(None)
     train({"time/episodes": 505.0}, epochs=1, budget=100_000, episodes=1000, episodes_before=500)
-    assert re.search(r" 505 of 1,000 episodes · 1:\d\d:\d\d left", out.getvalue()), (
-        out.getvalue()
-    )  # 495 to go, 5 took a minute
+    # 495 to go, 5 took a minute
+    assert re.search(r" 505 of 1,000 episodes · 1:\d\d:\d\d left", out.getvalue()), out.getvalue()
 
 
 def test_before_the_first_epoch_the_time_so_far_is_shown(shown):

@@ -192,9 +192,8 @@ def test_sizes_beyond_the_limits_are_refused_before_a_folder_is_made(
 def test_seeds_together_take_the_memory_of_each(monkeypatch):
     config = config_of("DDQN", replay_size=10**6)
     monkeypatch.setattr(footprint, "memory", lambda: 10**8)
-    footprint.require_memory(
-        config, env_spec("cartpole"), 2
-    )  # a step takes 4 (2 x 4 + 2 + 2) bytes
+    # a step takes 4 (2 x 4 + 2 + 2) bytes
+    footprint.require_memory(config, env_spec("cartpole"), 2)
     with pytest.raises(
         UserError, match=r"replay_size 1000000 .* with 4 seed\(s\) .* about 0.2 GB of memory"
     ):
@@ -295,8 +294,7 @@ def test_commands_that_no_network_can_take(value):
 
 
 @pytest.mark.parametrize(
-    "text",
-    "sweep=0:inf sweep=nan:1 sweep=5:1 sweep=1:1 sweep=1:2:3 sweep= sweep=-1e400:0".split(),
+    "text", "sweep=0:inf sweep=nan:1 sweep=5:1 sweep=1:1 sweep=1:2:3 sweep= sweep=-1e400:0".split()
 )
 def test_sweeps_that_no_network_can_take(text):
     with pytest.raises(UserError, match=f"command '{text}'"):

@@ -121,10 +121,8 @@ def test_every_environment_trains_resumes_and_is_evaluated(
         if implementation == "UDRL" and gamename in LONG
         else {}
     )
-    few |= {
-        "eval_interval": 4,
-        "eval_episodes": 1,
-    }  # one evaluation in the training, of one episode
+    # one evaluation in the training, of one episode
+    few |= {"eval_interval": 4, "eval_episodes": 1}
     for epochs in ("2", "4"):
         flags = ("--max_epochs", epochs, "--resume")
         assert (
@@ -320,12 +318,8 @@ def test_max_env_steps_stops_and_evaluates(tmp_path):
 
 
 def test_a_return_that_stays_stops_the_run_after_a_resume_too(tmp_path):
-    stop = (
-        "--stop_return",
-        "1",
-        "--stop_evaluations",
-        "3",
-    )  # an evaluation every second epoch; CartPole's returns are above 8
+    # an evaluation every second epoch; CartPole's returns are above 8
+    stop = ("--stop_return", "1", "--stop_evaluations", "3")
     for epochs in ("4", "100"):
         train_cli(tmp_path, epochs, "--resume", *stop)
     last = torch.load(run_dir(tmp_path) / "last.ckpt", weights_only=True)
@@ -364,10 +358,7 @@ def test_evaluation_needs_only_the_path(tmp_path, capsys):
         == 0
     )
     out = capsys.readouterr().out
-    for word in (
-        *"sampled greedy mean sd median iqm min max length".split(),
-        "return 200",
-    ):
+    for word in (*"sampled greedy mean sd median iqm min max length".split(), "return 200"):
         assert word in out
     report = json.loads((path.parent / "evaluation_return=200.json").read_text())
     assert report["command"]["return"] == 200.0
@@ -388,9 +379,8 @@ def test_evaluation_needs_only_the_path(tmp_path, capsys):
                 played
             )
         assert (path.parent / f"{name}.mp4").exists()
-    assert (
-        json.loads((path.parent / "evaluation_return=200.json").read_text()) == report
-    )  # the other command's is kept
+    # the other command's is kept
+    assert json.loads((path.parent / "evaluation_return=200.json").read_text()) == report
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -69,9 +69,8 @@ def steps_environments():
 
 
 def trains_groups():
-    signal.signal(
-        signal.SIGTERM, lambda number, frame: os._exit(3)
-    )  # a run that finishes its epoch
+    # a run that finishes its epoch
+    signal.signal(signal.SIGTERM, lambda number, frame: os._exit(3))
     for _ in range(2):
         FORK.Process(target=group).start()
     time.sleep(60)

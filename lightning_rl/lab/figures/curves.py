@@ -19,13 +19,7 @@ from lightning_rl.core import catalogue
 from lightning_rl.functional.statistics import IQM_RUNS
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.csv_files import read_csv, require
-from lightning_rl.lab.figures.groups import (
-    LABELS,
-    Group,
-    all_groups,
-    read_groups,
-    units_text,
-)
+from lightning_rl.lab.figures.groups import LABELS, Group, all_groups, read_groups, units_text
 from lightning_rl.lab.figures.runs import split_label
 from lightning_rl.lab.scalars import Floats
 from lightning_rl.lab.tables import counted

@@ -153,10 +153,7 @@ SCORE = argument(
     choices=SCORES,
     default="final",
 )
-MARKDOWN = switch(
-    "--markdown",
-    "print a table for a README instead of writing OUT",
-)
+MARKDOWN = switch("--markdown", "print a table for a README instead of writing OUT")
 REFERENCE = repeated(
     "--reference",
     "published curve to draw beside: a CSV with a column named like the x axis and a column value; "
@@ -164,10 +161,7 @@ REFERENCE = repeated(
     "CSV[:LABEL]",
 )
 LOW = argument(
-    "--low",
-    "lower end of the vertical axis (default: from the data)",
-    number,
-    metavar="RETURN",
+    "--low", "lower end of the vertical axis (default: from the data)", number, metavar="RETURN"
 )
 
 
@@ -210,11 +204,7 @@ FIGURES: dict[str, Tool] = {
         "commands:draw",
         "obtained return against the commanded return or advantage, from eval CKPT --command sweep",
         *BASICS,
-        repeated(
-            "--reference",
-            "published sweep, drawn in black; repeatable",
-            "CSV",
-        ),
+        repeated("--reference", "published sweep, drawn in black; repeatable", "CSV"),
     ),
     "tune": _figure(
         "tuning:draw",

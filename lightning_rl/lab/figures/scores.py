@@ -13,13 +13,7 @@ import pandas as pd
 from lightning_rl.core.lines import say
 from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.functional.statistics import IQM_RUNS, interquartile_mean
-from lightning_rl.lab.figures.groups import (
-    LABELS,
-    Group,
-    all_groups,
-    read_groups,
-    units_text,
-)
+from lightning_rl.lab.figures.groups import LABELS, Group, all_groups, read_groups, units_text
 from lightning_rl.lab.figures.registry import SCORES
 from lightning_rl.lab.tables import Rows, interval, markdown, put_rows, save_table
 

@@ -259,11 +259,7 @@ def write_agents(
 
 
 def asked_kinds(
-    names: Sequence[str],
-    gamename: str,
-    preset: str,
-    given: Namespace,
-    steps: int | None = None,
+    names: Sequence[str], gamename: str, preset: str, given: Namespace, steps: int | None = None
 ) -> list[AgentKind]:
     """The agents called ``names``, as ``--hyperparameters`` and ``--set`` say; see ``make_kinds``.
 

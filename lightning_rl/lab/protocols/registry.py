@@ -27,12 +27,7 @@ def csv_arguments(written: str) -> tuple[Argument, ...]:
             f"CSV to write, {written}; rows that it already has are not made again",
             metavar="OUT.csv",
         ),
-        argument(
-            "--seed",
-            "seed of all randomness (default 0)",
-            non_negative,
-            default=0,
-        ),
+        argument("--seed", "seed of all randomness (default 0)", non_negative, default=0),
         force("OUT.csv"),
     )
 

@@ -31,18 +31,11 @@ DEMO_AGENTS = ("obedient-lunarlander", "RCP-A-cartpole", "RCP-A-pendulum", "DDQN
 PAGE_TAGS = ("rollout/return_mean", "eval/return_mean", "eval_greedy/return_mean")
 
 _FOLDERS = argument(
-    "folders",
-    "run directory, or folder that holds some",
-    checked_path,
-    nargs="+",
-    metavar="DIR",
+    "folders", "run directory, or folder that holds some", checked_path, nargs="+", metavar="DIR"
 )
 _AGENT = argument("agent", "agent of the package, checkpoint or run directory")
 _SEED = argument(
-    "--seed",
-    "seed of the environment and the actions (default 0)",
-    Whole(0, SEED),
-    default=0,
+    "--seed", "seed of the environment and the actions (default 0)", Whole(0, SEED), default=0
 )
 _COMMANDS = "NAME=VALUE,..."
 
@@ -93,10 +86,7 @@ REPORTS = {
                 action="append",
                 metavar="KEY",
             ),
-            switch(
-                "--videos",
-                "include whole films instead of single frames",
-            ),
+            switch("--videos", "include whole films instead of single frames"),
             argument("--title", "title of the page", default="Runs"),
         ),
     ),
@@ -105,18 +95,9 @@ REPORTS = {
         f"{_REPORTS}.listing:show",
         (
             _FOLDERS,
-            repeated(
-                "--sort",
-                f"one of {', '.join(RUN_COLUMNS)}",
-                "COLUMN",
-                choices=RUN_COLUMNS,
-            ),
+            repeated("--sort", f"one of {', '.join(RUN_COLUMNS)}", "COLUMN", choices=RUN_COLUMNS),
             switch("--reverse", "sort in descending order"),
-            argument(
-                "--csv",
-                "also write the table to this file",
-                checked_path,
-            ),
+            argument("--csv", "also write the table to this file", checked_path),
             force("--csv FILE"),
         ),
     ),
@@ -224,16 +205,9 @@ REPORTS = {
                 default=list(DEMO_AGENTS),
             ),
             *_file("save the page there instead of serving it"),
+            argument("--code", "address that the page links to as its code", web_address),
             argument(
-                "--code",
-                "address that the page links to as its code",
-                web_address,
-            ),
-            argument(
-                "--port",
-                "port of this machine (default 8000)",
-                Whole(0, 65535),
-                default=8000,
+                "--port", "port of this machine (default 8000)", Whole(0, 65535), default=8000
             ),
         ),
     ),
@@ -242,11 +216,7 @@ REPORTS = {
         f"{_REPORTS}.config_table:show",
         (
             argument("implementation", "method, e.g. UDRL", metavar="NAME"),
-            argument(
-                "--gamename",
-                "show the values for this environment",
-                gamename,
-            ),
+            argument("--gamename", "show the values for this environment", gamename),
             argument("--preset", "show the values with this preset", metavar="NAME"),
             switch("--markdown", "print a Markdown table"),
         ),

@@ -64,18 +64,16 @@ def test_methods_are_drawn_side_by_side(tmp_path, capsys):
     means = table[(table["run"] == "mean") & (table["method"] == "RCP-A")]
     ends = means.iloc[[0, -1]][["commanded", "obtained_mean"]].to_numpy().ravel().tolist()
     assert ends == pytest.approx([0, 15, 100, 92.5])
-    assert (means["high"] - means["low"]).iloc[0] / 2 == pytest.approx(
-        12.706 * 5, rel=1e-4
-    )  # Student's quantile of one degree
+    # Student's quantile of one degree
+    assert (means["high"] - means["low"]).iloc[0] / 2 == pytest.approx(12.706 * 5, rel=1e-4)
     one = table[(table["run"] == "mean") & (table["method"] == "run")]
     assert one[["low", "high"]].to_numpy().tolist() == [[4, 6], [58, 62]]
     drawn = (tmp_path / "out.svg").read_text()
     assert "RCP-A, 2 seeds" in drawn
     assert "mean error 17.5, worst 30.0" in drawn  # 10 10 20 30
     assert "by chance alone 1.69" in drawn  # 15 / sqrt(50) * sqrt(2 / pi) = 1.7
-    assert (
-        "mean error 22.5, worst 40.0" in drawn
-    )  # 5 and 40, on average 22.5; it does not say of how many episodes
+    # 5 and 40, on average 22.5; it does not say of how many episodes
+    assert "mean error 22.5, worst 40.0" in drawn
     assert drawn.count("single episodes: ") == 1  # the claim does not say
     assert "single episodes: 25.0" in drawn
     (run / "sweep.csv").write_text(SWEEP.replace("return", "advantage"))

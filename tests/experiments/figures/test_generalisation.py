@@ -91,9 +91,8 @@ def test_bands_and_interquartile_means_are_explained_where_they_are_drawn():
         assert len(figure.axes[0].collections) == bands
     assert "interquartile" not in explained({"game": [five]})
     assert "interquartile" in explained({"game": [ten]})
-    assert "band" not in explained(
-        {"game": [five], "other": others}
-    )  # too many groups to tell bands apart
+    # too many groups to tell bands apart
+    assert "band" not in explained({"game": [five], "other": others})
     assert "shortest run" not in explained({"game": [five]})
     assert "shortest run" in explained({"game": [group("a", [[1, 2], [1, float("nan")]])]})
 
@@ -162,6 +161,5 @@ def test_groups_of_more_than_twenty_seeds_together_have_a_panel_each(seeds, pane
     groups = [group(label, [[1, 2, 3]] * count) for label, count in zip("abc", seeds, strict=False)]
     figure, _ = curves_figure({"game": groups}, 1.0, Look("v"))
     assert len(figure.axes) == panels + (panels > 1)  # one of all means
-    assert (figure.axes[0].get_legend() is None) == (
-        panels > 1
-    )  # the title names a panel's only group
+    # the title names a panel's only group
+    assert (figure.axes[0].get_legend() is None) == (panels > 1)

@@ -23,9 +23,8 @@ def test_by_hand(tmp_path, capsys):
     )
     marks = mark_table(table, "env_steps", [10.0, 30.0], 2.0)
     assert marks["value"].tolist()[0] == 20.0
-    assert np.isnan(
-        marks["value"].tolist()[1]
-    )  # one run has not come so far: no mean over fewer seeds
+    # one run has not come so far: no mean over fewer seeds
+    assert np.isnan(marks["value"].tolist()[1])
     assert (marks["low"][0], marks["high"][0]) == pytest.approx((20 - 127.062, 20 + 127.062))
     table.to_csv(tmp_path / "t.csv", index=False)
     (tmp_path / "paper.csv").write_text("env_steps,value\n10,7\n")

@@ -18,13 +18,7 @@ from experiments.figures.reward_networks import (
     steps_into_holes,
     summary_rows,
 )
-from experiments.figures.searches import (
-    curves,
-    read_generations,
-    read_runs,
-    run_table,
-    solved_at,
-)
+from experiments.figures.searches import curves, read_generations, read_runs, run_table, solved_at
 from experiments.figures.transfer import (
     all_returns,
     draw_losses,
@@ -109,9 +103,8 @@ def test_agents_of_several_files_are_counted_though_their_numbers_begin_again():
         "real": "real: 6 agents",
         "SE, fixed": synthetic,
     }
-    assert group_labels(pd.concat([one, one.assign(agent="PPO")])) == group_labels(
-        one
-    )  # of each kind
+    # of each kind
+    assert group_labels(pd.concat([one, one.assign(agent="PPO")])) == group_labels(one)
 
 
 def test_half_a_row_does_not_count(tmp_path, capsys):
@@ -326,9 +319,8 @@ def test_grid_rewards(tmp_path):
         UserError, match="means over reward networks cannot be joined with others of their kind"
     ):
         mean_values(pd.concat([shown, grid_table()]))
-    assert (
-        len(drawn(tmp_path, "grid-rewards", tmp_path / "g.csv", "--each", "--above", "2")) == 20
-    )  # the CSV keeps what is paid
+    # the CSV keeps what is paid
+    assert len(drawn(tmp_path, "grid-rewards", tmp_path / "g.csv", "--each", "--above", "2")) == 20
 
 
 @pytest.mark.parametrize(
@@ -361,9 +353,8 @@ def test_rewards_as_the_paper_shows_them():
     )
     rewards = two[two["quantity"] == "reward"]
     scaled = shown_rewards(rewards, None, each=True)
-    assert scaled["value"].tolist() == pytest.approx(
-        [0, 1 / 3, 2 / 3, 1] * 4
-    )  # of S and ., twice; O and G pay nothing
+    # of S and ., twice; O and G pay nothing
+    assert scaled["value"].tolist() == pytest.approx([0, 1 / 3, 2 / 3, 1] * 4)
     assert shown_rewards(rewards, 1, each=False)["value"].tolist() == [
         2,
         3,
@@ -421,9 +412,8 @@ def test_success_and_step_sizes_of_csvs(tmp_path, capsys):
     shown = drawn(tmp_path, "step-sizes", path)
     assert len(shown) == 3
     shown.to_csv(tmp_path / "shown.csv", index=False)
-    pd.testing.assert_frame_equal(
-        read_runs([str(tmp_path / "shown.csv")], None), shown
-    )  # as a source it is what it was
+    # as a source it is what it was
+    pd.testing.assert_frame_equal(read_runs([str(tmp_path / "shown.csv")], None), shown)
     shown.assign(solved="perhaps").to_csv(tmp_path / "shown.csv", index=False)
     assert "nothing to draw" in refused(capsys, "step-sizes", tmp_path / "shown.csv")
     for column, value in (
@@ -446,9 +436,8 @@ def test_success_and_step_sizes_of_csvs(tmp_path, capsys):
             shown.to_csv(tmp_path / "shown.csv", index=False)
         whole = source.read_text()
         last = whole.splitlines(keepends=True)[-1]
-        (tmp_path / "killed.csv").write_text(
-            whole + last[:-3]
-        )  # the writer was killed in its last row
+        # the writer was killed in its last row
+        (tmp_path / "killed.csv").write_text(whole + last[:-3])
         drawn(tmp_path, name, tmp_path / "killed.csv")
         assert capsys.readouterr().err.count("its last row is not whole") == 1
     assert "it lacks the column colour" in refused(
@@ -549,14 +538,8 @@ def test_supervised_model(tmp_path, capsys):
     losses = drawn(tmp_path, "supervised-model", tmp_path / "claim.csv", tmp_path / "t.csv").query(
         "quantity == 'loss'"
     )
-    assert losses[losses["group"] == "reward"]["x"].tolist() == [
-        1,
-        2,
-        5,
-        1,
-        2,
-        5,
-    ]  # passes of 20 updates
+    # passes of 20 updates
+    assert losses[losses["group"] == "reward"]["x"].tolist() == [1, 2, 5, 1, 2, 5]
     assert losses[losses["group"] == "state"]["value"].tolist() == [0.5, 0.25, 0.1] * 2
     assert losses["run"].unique().tolist() == ["seed 100", "seed 101"]
     (tmp_path / "claim.csv").write_text("\n".join([claimed[0], "cartpole-v0,100,many,0.5,0.1", ""]))

@@ -9,13 +9,7 @@ import numpy as np
 import pytest
 
 from experiments.reproduce.claims import Read
-from experiments.reproduce.reading import (
-    KEPT_COLUMNS,
-    read_curve,
-    read_kept,
-    read_value,
-    statistic,
-)
+from experiments.reproduce.reading import KEPT_COLUMNS, read_curve, read_kept, read_value, statistic
 from lightning_rl.core.errors import UserError
 
 
@@ -101,13 +95,13 @@ def test_scalars_are_those_of_the_first_run_and_reports_those_of_the_last(monkey
     curves = {runs[0]: curve([10, 20, 30], [1, 5, 3]), runs[1]: curve([10], [99])}
     monkeypatch.setattr("lightning_rl.lab.scalars.read_scalar", lambda run, tag: curves[run])
     assert read_value(Read(tag="a", where={}), runs, tmp_path) == (3, 5)
-    assert math.isnan(
-        read_value(Read(tag="a", where={}), runs[1:], tmp_path)[1]
-    )  # of one value there is no best
+    # of one value there is no best
+    assert math.isnan(read_value(Read(tag="a", where={}), runs[1:], tmp_path)[1])
+    # the second value
     assert (
         read_value(Read(tag="a", statistic="first", threshold=5.0, where={}), runs, tmp_path)[0]
         == 2
-    )  # the second value
+    )
     for run, score in zip(runs, (1.5, 2.5), strict=True):
         run.mkdir()
         (run / "report.json").write_text(json.dumps({"score": {"mean": score, "text": "x"}}))

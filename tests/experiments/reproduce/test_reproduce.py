@@ -24,13 +24,7 @@ from helpers.runs import die
 from PIL import Image
 
 from experiments.reproduce import store, verify
-from experiments.reproduce.checkout import (
-    MANIFEST,
-    PAGE,
-    commit_of,
-    require_clean,
-    require_commit,
-)
+from experiments.reproduce.checkout import MANIFEST, PAGE, commit_of, require_clean, require_commit
 from experiments.reproduce.claims import EarlierSeeds, Goal
 from experiments.reproduce.command import ROOT, lacking, missing, possible, reproduce
 from experiments.reproduce.entries import (
@@ -201,9 +195,8 @@ def test_what_is_missing_is_run_stored_and_written_down(checkout, capsys):
             for each in store.read_curves(checkout, claim)
             if each["seed"] == row["seed"]
         ]
-        assert float(row["value"]) == pytest.approx(
-            np.mean(curve[-2:])
-        )  # the last two values are the headline
+        # the last two values are the headline
+        assert float(row["value"]) == pytest.approx(np.mean(curve[-2:]))
         assert float(row["best"]) == max(curve)
     page = (checkout / PAGE).read_text()
     assert (
@@ -246,10 +239,8 @@ def test_what_is_missing_is_run_stored_and_written_down(checkout, capsys):
     again(checkout, run=counting(calls))
     assert calls == [("train", "101")]
     again_there = store.read_runs(checkout, claim)[1]
-    assert (again_there["value"], again_there["cpu_hours"]) == (
-        rows[1]["value"],
-        "",
-    )  # what was left of a run took hardly any
+    # what was left of a run took hardly any
+    assert (again_there["value"], again_there["cpu_hours"]) == (rows[1]["value"], "")
 
     # a later commit is said only where it changed what the agents do
     for path, stale in (
@@ -443,8 +434,7 @@ def test_claims_prints_what_is_published_and_measured_and_figures_draws_the_pict
 
 
 @pytest.mark.parametrize(
-    ("key", "floor", "shown"),
-    [("error", 5.9841, "5.98"), ("error_share", 0.0398942, "0.04")],
+    ("key", "floor", "shown"), [("error", 5.9841, "5.98"), ("error_share", 0.0398942, "0.04")]
 )
 def test_beside_an_error_of_obedience_stand_what_chance_leaves_of_it_and_the_worst_command(
     tmp_path, key, floor, shown
@@ -505,9 +495,8 @@ def test_rows_of_a_report_are_kept_for_figures(tmp_path):
         read_rows(
             dataclasses.replace(claim.read, rows=["commanded", "obtained_median"]), [tmp_path]
         )
-    assert (
-        read_rows(dataclasses.replace(claim.read, rows=[]), []) == []
-    )  # agents on the real task alone have no run directory
+    # agents on the real task alone have no run directory
+    assert read_rows(dataclasses.replace(claim.read, rows=[]), []) == []
 
 
 def test_claims_share_their_trainings_and_evaluations(checkout, monkeypatch, capsys):
@@ -608,9 +597,8 @@ def test_an_evaluation_that_failed_is_not_done(tmp_path):
 def test_smoke_measures_all_claims_and_touches_no_result(checkout, capsys, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(checkout / "exp_dir"))
     (checkout / "exp_dir").mkdir()
-    (checkout / MANIFEST).write_text(
-        CLAIMS.replace("cpu_hours: 0.01", "cpu_hours: 0.03")
-    )  # a dirty tree is no obstacle
+    # a dirty tree is no obstacle
+    (checkout / MANIFEST).write_text(CLAIMS.replace("cpu_hours: 0.01", "cpu_hours: 0.03"))
     again(checkout, smoke=True)
     page = capsys.readouterr().out.splitlines()[-1].removeprefix("tiny budgets, no evidence: ")
     assert "| **all** | 2 | 0 | 0 | 0 | 0 | 2 | 0 |" in Path(page).read_text()  # one seed of two
@@ -747,9 +735,8 @@ def test_every_claim_of_the_project_can_be_measured(capsys, monkeypatch, tmp_pat
     again(ROOT, smoke=True, jobs=2)
     claims = load_claims(ROOT / MANIFEST).claims
     page = capsys.readouterr().out.splitlines()[-1].removeprefix("tiny budgets, no evidence: ")
-    assert (
-        len(re.findall(r"\| 1 of \d+ \|", Path(page).read_text())) >= len(claims) - 2
-    )  # one is of a single seed
+    # one is of a single seed
+    assert len(re.findall(r"\| 1 of \d+ \|", Path(page).read_text())) >= len(claims) - 2
 
 
 @pytest.mark.slow

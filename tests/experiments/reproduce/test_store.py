@@ -90,10 +90,8 @@ def test_what_is_kept_of_tables_is_replaced_seed_by_seed_and_made_again_where_it
             {"table": "t.csv", "key": "return_mean", "keep": "agents", "where": {"agent": "QL"}},
             ["101"],
         ),
-        (
-            {"table": "t.csv", "key": "return_mean"},
-            [],
-        ),  # nothing is kept that it could be computed from
+        # nothing is kept that it could be computed from
+        ({"table": "t.csv", "key": "return_mean"}, []),
     ],
 )
 def test_seeds_whose_values_what_is_kept_does_not_give(tmp_path, read, lost):

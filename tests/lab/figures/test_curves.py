@@ -65,15 +65,11 @@ def test_the_last_bin_is_kept_though_the_run_does_not_fill_it():
     assert (width, len(group.x), group.x[-1]) == (500.0, 89, 44_364.0)
     assert group.values[0, [0, 87, 88]].tolist() == [1, 2, 3]
     exact, _ = make_groups(table.assign(env_steps=[300.0, 700.0, 1_000.0]), "env_steps", 500.0)
-    assert exact["g"][0].x.tolist() == [
-        500.0,
-        1_000.0,
-    ]  # no bin for nothing where the run fills the last
+    # no bin for nothing where the run fills the last
+    assert exact["g"][0].x.tolist() == [500.0, 1_000.0]
     short, _ = make_groups(table.assign(env_steps=[300.0, 700.0, 1_249.0]), "env_steps", 500.0)
-    assert short["g"][0].x.tolist() == [
-        500.0,
-        1_249.0,
-    ]  # less than half a bin is part of the one before
+    # less than half a bin is part of the one before
+    assert short["g"][0].x.tolist() == [500.0, 1_249.0]
     assert short["g"][0].values.tolist() == [[1.0, 2.5]]
 
 
@@ -135,11 +131,8 @@ def test_runs_with_a_single_evaluation_are_scored_drawn_and_reported(tmp_path, c
 @pytest.mark.parametrize(
     ("steps", "flags", "label"),
     [
-        (
-            (1, 2, 3),
-            [],
-            "generations",
-        ),  # perfect learners take no steps, and their generations are logged one by one
+        # perfect learners take no steps, and their generations are logged one by one
+        ((1, 2, 3), [], "generations"),
         ((1, 2, 900), [], "generations, then environment steps"),  # the last has agents
         ((300, 600, 900), [], "environment steps"),
         ((300, 600, 900), ["--x", "updates"], "generations"),
@@ -202,9 +195,8 @@ def test_statistics_end_with_the_shortest_run():
     lines = Group("m", ["1", "2"], np.array([1.0, 2.0, 3.0]), values).statistics()
     assert lines["mean"][0].tolist() == [1.0, 2.0]
     assert lines["mean"][1].tolist() == [2.0, 4.0]
-    assert lines["low"][1] == pytest.approx(
-        [2 - 12.7062, 4 - 2 * 12.7062]
-    )  # Student's quantile of one degree of freedom
+    # Student's quantile of one degree of freedom
+    assert lines["low"][1] == pytest.approx([2 - 12.7062, 4 - 2 * 12.7062])
     assert lines["high"][1] == pytest.approx([2 + 12.7062, 4 + 2 * 12.7062])
     assert "iqm" not in lines
     ten = Group(

@@ -123,9 +123,8 @@ def test_environments_are_never_mixed_and_a_seed_counts_once(tmp_path):
         ("b", "M, x"),
     ]
     require_one_run_per_seed(own, ["gamename", "group"])
-    (tmp_path / "old.csv").write_text(
-        "gamename,group,run,env_steps,value\na,M,seed_1,1,1.0\n"
-    )  # tells no experiment
+    # tells no experiment
+    (tmp_path / "old.csv").write_text("gamename,group,run,env_steps,value\na,M,seed_1,1,1.0\n")
     both = label_groups(
         read_table([str(tmp_path), f"{tmp_path}/old.csv:old"], "rollout/return_mean"), None
     )

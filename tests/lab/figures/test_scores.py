@@ -27,9 +27,8 @@ def test_scores_by_hand():
     assert both.loc["mean", "final"] == 11.75
     assert both.loc["high", "final"] == pytest.approx(11.75 + 12.7062 * 6.75)
     assert np.isnan(both.loc["iqm", "final"])  # two runs have no middle half
-    assert np.isnan(
-        both.loc["mean", "to_threshold"]
-    )  # a mean over those that reached it would flatter
+    # a mean over those that reached it would flatter
+    assert np.isnan(both.loc["mean", "to_threshold"])
     assert both.loc["mean", "reached"] == 0.5
 
 
@@ -50,12 +49,8 @@ def test_the_summary_says_who_did_not_get_there():
     (_, only) = summary_rows(
         score_table({"cartpole": [Group("one", ["1"], X, X[None])]}, None), "environment steps"
     )
-    assert only[3:] == (
-        "19.5",
-        "20.0",
-        "10.5",
-        "0% of seeds reach 475",
-    )  # what solves the environment, from its spec
+    # what solves the environment, from its spec
+    assert only[3:] == ("19.5", "20.0", "10.5", "0% of seeds reach 475")
 
 
 @pytest.mark.parametrize(("ends", "said"), [((100, 60), True), ((100, 95), False)])
@@ -81,10 +76,8 @@ def test_a_short_run_beside_a_long_one_has_bins_of_its_own_length(tmp_path, caps
     )
     assert cli("figures", "scores", tmp_path / "s", tmp_path / "t.csv") == 0
     scores = pd.read_csv(tmp_path / "s-scores.csv").set_index(["group", "run"])
-    assert scores.loc[("short", "seed_0"), ["final", "best"]].tolist() == [
-        19.5,
-        19.5,
-    ]  # bins of 200: of the values 19 and 20
+    # bins of 200: of the values 19 and 20
+    assert scores.loc[("short", "seed_0"), ["final", "best"]].tolist() == [19.5, 19.5]
     assert "runs have 2,000 to 500,000 environment steps" in " ".join(
         capsys.readouterr().out.split()
     )

@@ -49,9 +49,8 @@ def test_of_rows_that_were_added_in_one_go_all_are_there_or_none(tmp_path):
                 results.add([row(0, 0.5), row(0, 0.75)])
             results.add([row(1, 1.0), row(1, 2.0), row(1, 3.0)])
         assert path.read_text() == whole
-    path.write_text(
-        whole.replace(",0.75,", ',"0.75",') + "begun"
-    )  # by another program, which quotes otherwise
+    # by another program, which quotes otherwise
+    path.write_text(whole.replace(",0.75,", ',"0.75",') + "begun")
     with open_results(path, COLUMNS, KEY) as results:
         assert len(results.rows) == 5
 

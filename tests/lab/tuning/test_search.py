@@ -84,10 +84,8 @@ def test_a_trial_trains_its_seeds_in_stretches_and_reports_their_mean(tmp_path, 
     curves = [read_scalar(folder, "rollout/return_mean") for folder in folders]
     newest = [curve.value[curve.env_steps > 400].mean() for curve in curves]
     assert reports[-1]["score"] == pytest.approx(sum(newest) / 2)
-    assert [len(list((folder / "logger").iterdir())) for folder in folders] == [
-        1,
-        1,
-    ]  # one logger folder, not one per stretch
+    # one logger folder, not one per stretch
+    assert [len(list((folder / "logger").iterdir())) for folder in folders] == [1, 1]
     # the record is what read_trials and a second start see
     (trial,) = read_trials(plan.folder)
     assert (trial.name, trial.settings, len(trial.reports), state_of(trial, 3)) == (
@@ -303,10 +301,8 @@ def test_a_search_from_the_command_line(tmp_path, capsys, ray_cluster):
     assert (config["learning_rate"], config["hidden"]) == (1e-3, [8, 8])
     (winner,) = folder.glob(f"{rows[0]['trial']}/UDRL/seed_1/config.yaml")
     tried = yaml.safe_load(winner.read_text())["config"]
-    assert {key for key in tried if tried[key] != config[key]} <= {
-        "max_epochs",
-        "max_env_steps",
-    }  # also what the preset says
+    # also what the preset says
+    assert {key for key in tried if tried[key] != config[key]} <= {"max_epochs", "max_env_steps"}
     # a search goes on as what it is, or not at all
     for other in (["--tune", "budget={max_env_steps: 300}"], ["--set=tau=0.5"], ["--seed=2"]):
         capsys.readouterr()

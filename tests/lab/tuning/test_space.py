@@ -74,9 +74,8 @@ def test_every_implementation_can_be_searched_from_the_command_line(tmp_path, mo
         ]
         assert cli(*words, "--tune", "trials=1") == 0, name
         ((key, total),) = begun[-1].tune.budget.items()
-        assert begun[-1].config({}) == run_config(
-            begun[-1].runs("one", {})[0]
-        )  # what best.yaml has is what was tried
+        # what best.yaml has is what was tried
+        assert begun[-1].config({}) == run_config(begun[-1].runs("one", {})[0])
         assert getattr(begun[-1].config({}), key) == total
     assert len(begun) == len(IMPLEMENTATIONS)
 
