@@ -43,7 +43,7 @@ MUTATIONS = [
     *area(
         "run/callbacks.py", "run/test_beside.py::test_it_is_taken_up_before_the_next_one_and_before_a_checkpoint "
         "run/test_beside.py::test_it_leaves_what_one_leaves_that_training_waits_for[UDRL-end1-0]",
-        ("with as_it_was(method, self._state):", "with contextlib.nullcontext():"),
+        ("with as_it_was(method, self._state):", "if True:"),
         ('{"epoch": trainer.current_epoch, "global_step"', '{"epoch": 0, "global_step"'),
         ("if is_due or trainer.should_stop:", "if is_due:"),
         ("            self._take_up(trainer, pl_module)\n            self._state", "            self._state"),
