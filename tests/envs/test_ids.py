@@ -38,7 +38,7 @@ def test_every_environment_and_proxy_has_one():
     assert {
         f"lightning_rl/{name}-v0" for name in ("ProcMaze", "cliff", "bandit10", "SE-CartPole")
     } <= set(IDS)
-    assert len(IDS) == 78
+    assert len(IDS) == 81
 
 
 def played(env, steps=5):
