@@ -113,6 +113,12 @@ def read_changes(root: Path) -> dict[tuple[str, str], Mapping[str, str]]:
     return {(row["claim"], row["commit"]): row for row in read_rows(root / CODE)}
 
 
+def rounds_otherwise(root: Path, claim: str, commit: str) -> bool:
+    """Whether compiled code of the claim has changed since a commit, as far as the file knows."""
+    row = read_changes(root).get((claim, commit))
+    return row is not None and row["compiled"] != "0"
+
+
 def change_text(row: Mapping[str, str] | None) -> str:
     """What of a claim's code has changed, in words; empty where nothing has, or nobody looked."""
     if row is None or row["changed"] == "0":

@@ -1,8 +1,8 @@
 """``lightning-rl reproduce --verify``: the begin of a claim's first curve, run and compared.
 
-On the same processor with the same versions every digit is the same. Elsewhere sums are rounded in
-another way, which after some hundred updates is another run of the same method: there, values are
-to be as close as another seed may be.
+On the same processor with the same versions every digit is the same, as long as no compiled code
+has changed. Elsewhere sums are rounded in another way, which after some hundred updates is another
+run of the same method: there, values are to be as close as another seed may be.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 
 from experiments.intervals import prediction_interval
 from experiments.reproduce import store
+from experiments.reproduce.changes import rounds_otherwise
 from experiments.reproduce.checkout import commit_of
 from experiments.reproduce.claims import Manifest
 from experiments.reproduce.reading import FIRST_POINTS
@@ -58,11 +59,12 @@ def verify(name: str, manifest: Manifest, root: Path, main: Main) -> None:
         )
     here = {"machine": machine(job.claim), "versions": versions(job.claim)}
     same_place = all(row[key] == value for key, value in here.items())
+    same_place &= not rounds_otherwise(root, name, row["commit"])
     how = "digit for digit"
     if not same_place:
         how = (
-            f"within {manifest.tolerance:.0%}, or as another seed may be, on another machine "
-            "or with other versions"
+            f"within {manifest.tolerance:.0%}, or as another seed may be, on another machine, with "
+            "other versions, or since compiled code has changed"
         )
     digits = near = 0
     refused = ""
@@ -104,7 +106,10 @@ def false_alarm(same_place: bool, values: int, seeds: int) -> str:
     values: of curves that are compared; seeds: that are stored.
     """
     if same_place:
-        return "On the same processor and versions a correct run is never refused."
+        return (
+            "On the same processor, with these versions and this compiled code, a correct run is "
+            "never refused."
+        )
     if seeds < LEAST_SEEDS:
         return (
             "How often a correct run is refused elsewhere is not known: that takes "
