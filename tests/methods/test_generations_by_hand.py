@@ -22,10 +22,11 @@ from lightning_rl.envs.spec import env_spec
 from lightning_rl.envs.synthetic import SyntheticNet
 from lightning_rl.evolution.callback import Generation
 from lightning_rl.methods.agents import AgentMethod, rollout_scalars
+from lightning_rl.methods.base import scores_of
 from lightning_rl.methods.inner_loop import Outcome, outcome_scalars
 from lightning_rl.methods.proxy_search import SaveProxy
 from lightning_rl.methods.registry import implementation
-from lightning_rl.methods.stacked import StackedMethod, scores_of
+from lightning_rl.methods.stacked import StackedMethod
 from lightning_rl.methods.supervised_model import Data, collect
 
 

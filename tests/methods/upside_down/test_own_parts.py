@@ -86,13 +86,12 @@ def test_own_parts_train_resume_and_are_evaluated(parts, tmp_path, num_workers, 
 
 
 def test_an_own_command_is_calibrated(parts, tmp_path, monkeypatch):
-    from lightning_rl.lab import obedience
+    from lightning_rl.lab import calibration
 
-    monkeypatch.setattr(obedience, "_ROUNDS", 1)
-    monkeypatch.setattr(obedience, "_FINE_EPISODES", 2)
+    monkeypatch.setattr(calibration, "_ROUNDS", 1)
+    monkeypatch.setattr(calibration, "_FINE_EPISODES", 2)
     run = lrl.train("RCP-R", "cartpole", max_epochs=3, **settings(tmp_path))
-    calibration = obedience.calibrate(run.method)
-    low, high = calibration.limits
+    low, high = calibration.calibrate(run.method).limits
     assert low < high
 
 
