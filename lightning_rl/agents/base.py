@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Literal, NamedTuple, cast
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from pydantic.dataclasses import dataclass
@@ -160,7 +159,6 @@ class Agent(Actors):
     """
 
     actions: ClassVar[Literal["discrete", "continuous", "any"]] = "any"
-    plays_in: ClassVar[str]  # the module with ``play`` for this class, but not those built on it
     cfg: Any
 
     @classmethod
@@ -192,15 +190,7 @@ class Agent(Actors):
         How many, and where an episode ended ``[N]`` bool; None where they are to be made one by
         one. Changes ``progress.total`` and ``length`` in place.
         """
-        if "plays_in" not in vars(type(self)) or not self.compiles:
-            return None
-        fused: Any = importlib.import_module(f"lightning_rl.agents.{self.plays_in}")
-        return cast(tuple[int, Tensor] | None, fused.play(self, envs, progress, most))
-
-    @property
-    def compiles(self) -> bool:
-        """Whether its updates are compiled."""
-        return False
+        return None
 
     def may_compile(self, net: Any, base: Any) -> bool:
         """Whether the updates that ``base`` makes of ``net`` are compiled."""

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from lightning_rl.agents.base import (
     EpsilonGreedyConfig,
+    Progress,
     Transition,
     member_hyperparameters,
 )
@@ -28,6 +29,7 @@ from lightning_rl.agents.replay import OffPolicyAgent, OffPolicyConfig, anything
 from lightning_rl.agents.stack import frozen
 from lightning_rl.agents.variation import Variation
 from lightning_rl.core.schema import STRICT, ImageConfig, Width
+from lightning_rl.envs.batch import EnvBatch
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.value_learning import (
     double_q_target,
@@ -70,7 +72,6 @@ class DDQN(OffPolicyAgent):
     """
 
     actions = "discrete"
-    plays_in = "fused_loop"
     net: Any  # a MemberNet, or one around it
     explore = staticmethod(epsilon_greedy)
 
@@ -103,6 +104,13 @@ class DDQN(OffPolicyAgent):
         q = self.greedy_values(obs.unsqueeze(1)).squeeze(1)
         return self.explore(q, self.cfg.epsilon(episode), self.explore_noise.at(step))
 
+    def play(self, envs: EnvBatch, progress: Progress, most: float) -> tuple[int, Tensor] | None:
+        if type(self) is not DDQN or not self.compiles:
+            return None
+        from lightning_rl.agents import fused_loop
+
+        return fused_loop.play(self, envs, progress, most)
+
     def greedy(self, obs: Tensor) -> Tensor:
         return self.greedy_values(obs).argmax(-1)
 
@@ -113,6 +121,7 @@ class DDQN(OffPolicyAgent):
 
     @property
     def compiles(self) -> bool:
+        """Whether its updates are compiled."""
         return self.may_compile(self.net, DDQN)
 
     def learn_from_replay(self, noise: Tensor, active: Tensor | None, step: int) -> None:

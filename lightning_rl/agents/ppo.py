@@ -27,6 +27,7 @@ from lightning_rl.agents.base import (
     Agent,
     AgentConfig,
     NetConfig,
+    Progress,
     Transition,
     member_hyperparameters,
 )
@@ -35,6 +36,7 @@ from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.variation import Variation
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import STRICT, Batch, ImageConfig, Share
+from lightning_rl.envs.batch import EnvBatch
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.distributions import Categorical, Distribution, Gaussian
 from lightning_rl.functional.returns import discounted_returns, lambda_returns
@@ -126,7 +128,6 @@ class PPO(Agent):
     ``images``.
     """
 
-    plays_in = "fused_ppo"
     distribution_class: type[Distribution]
     obs: Tensor
     next_obs: Tensor
@@ -243,6 +244,13 @@ class PPO(Agent):
         if place == self.cfg.rollout_steps - 1:
             self.learn_from_rollout(active, step // self.cfg.rollout_steps)
 
+    def play(self, envs: EnvBatch, progress: Progress, most: float) -> tuple[int, Tensor] | None:
+        if type(self) is not PPO or not self.compiles:
+            return None
+        from lightning_rl.agents import fused_ppo
+
+        return fused_ppo.play(self, envs, progress, most)
+
     def learn_from_rollout(self, active: Tensor | None, number: int) -> None:
         """``update``, compiled where that can be."""
         if not self.compiles:
@@ -254,6 +262,7 @@ class PPO(Agent):
 
     @property
     def compiles(self) -> bool:
+        """Whether its updates are compiled."""
         return self.encoder is None and self.may_compile(self.actor, PPO)
 
     @torch.enable_grad()

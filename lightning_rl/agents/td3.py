@@ -21,12 +21,13 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveIn
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
-from lightning_rl.agents.base import Transition, member_hyperparameters
+from lightning_rl.agents.base import Progress, Transition, member_hyperparameters
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.replay import OffPolicyAgent, OffPolicyConfig, anything_follows, track
 from lightning_rl.agents.stack import frozen
 from lightning_rl.agents.variation import Variation
 from lightning_rl.core.schema import STRICT
+from lightning_rl.envs.batch import EnvBatch
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.relaxation import annealed, gumbel_softmax
 from lightning_rl.functional.value_learning import (
@@ -89,7 +90,6 @@ class TD3(OffPolicyAgent):
     """
 
     actions: ClassVar[Literal["discrete", "continuous", "any"]] = "continuous"
-    plays_in = "fused_td3"
 
     def __init__(
         self,
@@ -159,7 +159,15 @@ class TD3(OffPolicyAgent):
 
     @property
     def compiles(self) -> bool:
+        """Whether its updates are compiled."""
         return self.may_compile(self.actor, TD3)
+
+    def play(self, envs: EnvBatch, progress: Progress, most: float) -> tuple[int, Tensor] | None:
+        if type(self) is not TD3 or not self.compiles:
+            return None
+        from lightning_rl.agents import fused_td3
+
+        return fused_td3.play(self, envs, progress, most)
 
     def learn_from_replay(self, noise: Tensor, active: Tensor | None, step: int) -> None:
         if not self.compiles:
