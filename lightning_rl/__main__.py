@@ -4,16 +4,11 @@ import sys
 
 if __name__ == "__main__":
     if not sys.flags.safe_path:
-        del sys.path[
-            0
-            # the present folder, whose files are not to be run; Python has found this package there
-            # or elsewhere
-        ]
-    sys.modules[
-        "__main__"
-    ].__spec__ = (
-        None  # processes that are spawned run this file by its path, as they have to find it
-    )
+        # The present folder, whose files are not to be run; Python has found this package there or
+        # elsewhere.
+        del sys.path[0]
+    # Processes that are spawned run this file by its path, as they have to find it.
+    sys.modules["__main__"].__spec__ = None
     from lightning_rl.cli import entry_point
 
     entry_point()
