@@ -27,7 +27,7 @@ from lightning_rl.lab.calibration import calibrate_checkpoint
 from lightning_rl.lab.evaluate import evaluate
 from lightning_rl.run.acting import load
 from lightning_rl.run.checkpoints import read_checkpoint
-from lightning_rl.run.loading import ACTING_ONLY, TRAINING_ONLY
+from lightning_rl.run.loading import ACTING_ONLY
 from lightning_rl.run.shipped import INDEX, SHIPPED, ShippedAgent, shipped_agents
 from lightning_rl.run.state import checkpoint_at
 
@@ -39,14 +39,8 @@ def acting_checkpoint(path: Path) -> dict[str, Any]:
     that only training uses.
     """
     checkpoint = read_checkpoint(path)
-    weights = checkpoint["state_dict"]
-    if "strategy.mean" in weights:  # a search for proxies: the agent that has learned on its own
-        weights = load(path).method.policy.state_dict()
-    else:
-        names = [name for name in weights if not name.startswith(TRAINING_ONLY)]
-        weights = {name: weights[name] for name in names}
     about = {key: checkpoint[key] for key in ("epoch", "hyper_parameters")}
-    copies = {name: value.clone() for name, value in weights.items()}
+    copies = {name: value.clone() for name, value in load(path).method.acting_weights().items()}
     return {**about, "state_dict": copies, ACTING_ONLY: True}
 
 

@@ -36,12 +36,15 @@ from lightning_rl.methods.own_networks import (
     refuse_sizes,
 )
 from lightning_rl.methods.registry import own_implementation
-from lightning_rl.methods.restoring import restore_for_trainer
+from lightning_rl.methods.restoring import load_state, restore_for_trainer
 from lightning_rl.nets.command import Calibration
 from lightning_rl.nets.normalised import Normalised, ObsNormaliser
 from lightning_rl.nets.policies import Actor
 from lightning_rl.rollouts.data_module import Rollouts, with_greedy
 from lightning_rl.rollouts.player import Collector, CommandRule
+
+TRAINING_ONLY = ("learner.", "critic.", "agent.")
+"""Beginnings of the names of weights that acting does not need."""
 
 COUNTERS = ("env_steps", "num_updates", "episodes", "eval_env_steps", "held_out_env_steps")
 
@@ -219,6 +222,15 @@ class Method(LightningModule):
 
     def prepare_evaluation(self) -> None:
         """Called before a loaded policy is evaluated; proxy methods train an agent here."""
+
+    def acting_weights(self) -> dict[str, Tensor]:
+        """The weights that acting takes."""
+        weights = self.state_dict()
+        return {name: weights[name] for name in weights if not name.startswith(TRAINING_ONLY)}
+
+    def take_acting_weights(self, weights: Any) -> None:
+        """Takes ``acting_weights`` out of a file."""
+        load_state(self, weights, TRAINING_ONLY)
 
     def adopt(self, weights: Mapping[str, Tensor]) -> None:
         """Takes over what another run's policy has learned; RuntimeError if it does not fit."""

@@ -25,6 +25,7 @@ from torch import Tensor
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
 from lightning_rl.agents.base import Actors
+from lightning_rl.core.contents import check_tensors
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import refuse_foreign
 from lightning_rl.core.limits import EPISODES, GENERATIONS, WIDTH
@@ -308,8 +309,13 @@ class ProxyMethod(Method):
             )
         self._take_policy(trained.agent)
 
-    def take_weights(self, weights: Mapping[str, Tensor]) -> None:
+    def acting_weights(self) -> dict[str, Tensor]:
+        """Those of the agent that was trained on the proxy."""
+        return dict(self.policy.state_dict())
+
+    def take_acting_weights(self, weights: Any) -> None:
         """Takes the policy of an agent that was trained before, instead of training one."""
+        check_tensors(weights, "state_dict")
         loop = dataclasses.replace(self.inner_loop, vary=False)
         self._take_policy(loop.fresh(0, [0]))
         self.policy.load_state_dict(weights)

@@ -31,7 +31,6 @@ from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.gym import registered
 from lightning_rl.methods.base import Method
 from lightning_rl.run.exported import CONFIG, FORMAT, read_config, without_infinity
-from lightning_rl.run.loading import TRAINING_ONLY
 from lightning_rl.run.state import WEIGHTS
 from lightning_rl.run.whole_policy import WholePolicy
 
@@ -171,15 +170,7 @@ def weights(method: Method) -> bytes:
     """What acting takes of a method's numbers, in the format of safetensors."""
     import safetensors.torch
 
-    if hasattr(method, "take_weights"):  # of an agent that learned on a proxy, which has others
-        state = method.policy.state_dict()
-    else:
-        state = {
-            name: value
-            for name, value in method.state_dict().items()
-            if not name.startswith(TRAINING_ONLY)
-        }
-    copies = {name: value.detach().cpu().clone() for name, value in state.items()}
+    copies = {name: value.detach().cpu().clone() for name, value in method.acting_weights().items()}
     return bytes(safetensors.torch.save(copies, {"format": "pt"}))
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from torch import nn
 
-from lightning_rl.core.contents import check_tensors
 from lightning_rl.core.errors import UnknownNameError, UserError
 from lightning_rl.core.limits import shorten
 from lightning_rl.core.modules import from_file
@@ -19,11 +18,8 @@ from lightning_rl.run.checkpoints import read_checkpoint
 from lightning_rl.run.state import checkpoint_at
 
 ACTING_ONLY = "acting_only"
+"""The key of checkpoints that have no weights but those that acting needs."""
 ACTION_MODE = "action_mode"
-TRAINING_ONLY = ("learner.", "critic.", "agent.")
-"""Prefixes of weights that acting does not need; checkpoints with the key ``acting_only`` have
-none of them.
-"""
 
 
 def load_method(path: Path, networks: Mapping[str, nn.Module] | None = None) -> Method:
@@ -58,15 +54,12 @@ def load_method(path: Path, networks: Mapping[str, nn.Module] | None = None) -> 
         raise UserError(
             f"checkpoint '{path}' does not fit this version's {hparams['implementation']}: {reason}"
         ) from error
-    acting_only = checkpoint.get(ACTING_ONLY) is True
     remedy = "use another, or give the networks that it was trained with (networks={...})"
     with refused(path, remedy):
-        take_weights = getattr(method, "take_weights", None)
-        if acting_only and take_weights is not None:  # of an agent that learned on a proxy
-            check_tensors(checkpoint["state_dict"], "state_dict")
-            take_weights(checkpoint["state_dict"])
+        if checkpoint.get(ACTING_ONLY) is True:
+            method.take_acting_weights(checkpoint["state_dict"])
         else:
-            load_state(method, checkpoint["state_dict"], TRAINING_ONLY if acting_only else ())
+            load_state(method, checkpoint["state_dict"])
     if ACTION_MODE in checkpoint:
         method.action_mode = checkpoint[ACTION_MODE]
     return method.eval()

@@ -31,9 +31,10 @@ from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.evaluate import play
 from lightning_rl.lab.protocols.models import content_hash, find_models
 from lightning_rl.lab.reports.agents import commands, score
+from lightning_rl.methods.base import TRAINING_ONLY
 from lightning_rl.run import shipped
 from lightning_rl.run.asking import Asked, full_command
-from lightning_rl.run.loading import ACTING_ONLY, TRAINING_ONLY
+from lightning_rl.run.loading import ACTING_ONLY
 from lightning_rl.run.run_config import run_config
 from lightning_rl.run.shipped import SHIPPED, shipped_agents
 from lightning_rl.run.state import checkpoint_at
