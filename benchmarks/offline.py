@@ -3,6 +3,7 @@
     python benchmarks/offline.py datasets            # makes them, in build/offline
     python benchmarks/offline.py lightning_rl        # in the environment of this package
     python benchmarks/offline.py d3rlpy              # in one of its own, see below
+    python benchmarks/offline.py table               # for docs/offline.md
 
 The environment of its own has d3rlpy, box2d, pygame, mujoco and imageio from the index.
 
@@ -178,7 +179,7 @@ def ours(name: str, data: Data, seed: int) -> dict[str, Callable[[], Row]]:
             seconds = time.process_time() - begin
         score = lightning_rl.evaluate(run, EPISODES)["sampled"]["return"]["mean"]
         error = slope = None
-        if label in ("UDRL", "RCP-R"):
+        if label == "UDRL":  # what RCP-R takes is a discounted return-to-go
             played = [
                 lightning_rl.evaluate(run, EPISODES // 5, {"return": value})["sampled"]["returns"]
                 for value in asked
@@ -312,13 +313,16 @@ def torch_on_one_thread() -> None:
 def main() -> None:
     """Measures and writes."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["datasets", "lightning_rl", "d3rlpy"])
+    parser.add_argument("what", choices=["datasets", "lightning_rl", "d3rlpy", "table"])
     parser.add_argument("--only", nargs="+", choices=DATASETS, default=list(DATASETS))
     parser.add_argument("--seeds", type=int, nargs="+", default=[100, 101, 102])
     parser.add_argument("--out", type=Path, default=OUT)
     given = parser.parse_args()
     if given.what == "datasets":
         datasets()
+        return
+    if given.what == "table":
+        table(given.out)
         return
     side = ours if given.what == "lightning_rl" else theirs
     done = measured(given.out)
@@ -341,6 +345,25 @@ def measured(path: Path) -> set[tuple[str, str, str, str]]:
             (row["side"], row["dataset"], row["method"], row["seed"])
             for row in csv.DictReader(file)
         }
+
+
+def table(path: Path) -> None:
+    """Prints a line of Markdown for each dataset and method, whose numbers ``lightning-rl docs``
+    finds again.
+    """
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    for dataset in DATASETS:
+        for side, method in dict.fromkeys((row["side"], row["method"]) for row in rows):
+            where = f'dataset={dataset} side={side} method="{method}"'
+            cells = [
+                f"0<!-- = results/offline.csv {column} mean {where} -->"
+                for column in ("score", "error", "slope", "cpu_seconds")
+                if column in ("score", "cpu_seconds") or method in ("UDRL", "Decision Transformer")
+            ]
+            if len(cells) == 2:
+                cells[1:1] = ["", ""]
+            print(f"| {dataset} | {method} ({side}) | {' | '.join(cells)} |")
 
 
 def append(path: Path, row: Row) -> None:
