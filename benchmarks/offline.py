@@ -258,7 +258,7 @@ def theirs(name: str, data: Data, seed: int) -> dict[str, Callable[[], Row]]:
             if discrete
             else configs.DecisionTransformerConfig
         )
-        scale = float(np.abs(episodes.asked([100])[0])) or 1.0
+        scale = max(np.abs(episodes.asked([0, 100])))  # returns are from -1 to 1
         scaler = d3rlpy.preprocessing.MultiplyRewardScaler(1 / scale)
         algorithm = config(**shape, reward_scaler=scaler).create(device="cpu:0")
         seconds = trained(algorithm)

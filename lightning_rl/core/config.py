@@ -120,6 +120,9 @@ ADDED: Mapping[str, Any] = {
     "lowest": None,
     "highest_share": 0.3,
     "start_spread": 1.0,
+    "clone_hidden": [32, 32],
+    "clone_learning_rate": 3e-3,
+    "num_clone_updates": 100,
 }
 """Keys that came later, in their order, with the value at which a run is as it was without them:
 runs that were begun before go on.

@@ -37,7 +37,6 @@ from lightning_rl.evolution.strategies import Item, Proposal, Strategy
 from lightning_rl.methods.inner_loop import InnerLoop, Outcome
 
 REAL_EPISODES, DRAWN_STARTS = 20, 4096  # whose states are compared
-CLONE = CloneConfig(hidden=[32, 32], activation="relu", learning_rate=3e-3, num_updates=100)
 CLONED_STARTS = 512  # in which a clone is taught
 
 
@@ -72,11 +71,12 @@ class PerfectFirst(InnerLoop):
     """An inner loop whose first generations take no training of agents.
 
     ``perfect_generations`` are judged by ``PerfectLearners``, the next ``clone_generations`` by
-    clones.
+    clones, which learn as ``clone`` says.
     """
 
     perfect_generations: int
     clone_generations: int
+    clone: CloneConfig
 
     def __call__(
         self, proposal: Proposal, items: Sequence[Item], device: str = "cpu"
@@ -92,7 +92,7 @@ class PerfectFirst(InnerLoop):
         learners = perfect_learners(self.proxy, proposal.rows(items), seeds)
         judges: Actors = learners
         if proposal.generation >= self.perfect_generations:
-            judges = clones(learners, spec)
+            judges = clones(self.clone, learners, spec)
         nothing = Results.empty(len(seeds), 1)
         return self.outcomes(self.tested(judges, nothing, spec, seeds))
 
@@ -105,16 +105,15 @@ def perfect_learners(proxy: Proxy, params: Tensor, seeds: Sequence[int]) -> Perf
 
 
 @torch.no_grad()
-def clones(learners: PerfectLearners, spec: EnvSpec) -> Clones:
-    """Networks that are cloned from the best-paid actions.
-
-    In start states of the learners' environments.
+def clones(cfg: CloneConfig, learners: PerfectLearners, spec: EnvSpec) -> Clones:
+    """Networks that are cloned from the best-paid actions in start states of the learners'
+    environments.
     """
     env = learners.env
     shape = (CLONED_STARTS, env.reset_noise_size)
     noise = [torch.rand(shape, generator=each) for each in learners.generators("starts")]
     state = env.reset(torch.stack(noise))
-    cloned = Clones(CLONE, spec, learners.seeds)
+    cloned = Clones(cfg, spec, learners.seeds)
     cloned.fit(env.observe(state), env.best(state))
     return cloned
 

@@ -129,6 +129,9 @@ class SEConfig(AgentSearchConfig):
     stop_when_solved: bool = Field()  # type: ignore[misc]
     perfect_generations: Annotated[int, Field(ge=0, le=GENERATIONS)]
     clone_generations: Annotated[int, Field(ge=0, le=GENERATIONS)]
+    clone_hidden: HiddenSizes
+    clone_learning_rate: PositiveFloat
+    num_clone_updates: PositiveInt
     agent_noise: PositiveFloat
     start_spread: PositiveFloat
     one_step: bool
@@ -145,18 +148,29 @@ class SEConfig(AgentSearchConfig):
             )
         if not self.perfect_generations:
             found["start_spread"] = "it needs perfect_generations; set these, or leave it out"
+        if not self.clone_generations:
+            for key in ("clone_hidden", "clone_learning_rate", "num_clone_updates"):
+                found[key] = "it needs clone_generations; set these, or leave it out"
         return found
 
     def loop(self, spec: EnvSpec) -> InnerLoop:
         loop = super().loop(spec)
         if not self.perfect_generations:
             return loop
-        from lightning_rl.methods.perfect_learners import PerfectFirst  # others do not need it
+        # other searches need neither
+        from lightning_rl.agents.cloning import CloneConfig
+        from lightning_rl.methods.perfect_learners import PerfectFirst
 
         return PerfectFirst(
             **vars(loop),
             perfect_generations=self.perfect_generations,
             clone_generations=self.clone_generations,
+            clone=CloneConfig(
+                hidden=self.clone_hidden,
+                activation="relu",
+                learning_rate=self.clone_learning_rate,
+                num_updates=self.num_clone_updates,
+            ),
         )
 
     @model_validator(mode="after")

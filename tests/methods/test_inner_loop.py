@@ -6,6 +6,7 @@ import pytest
 import torch
 from helpers.proxies import reward_proxy, synthetic_proxy
 
+from lightning_rl.agents.cloning import CloneConfig
 from lightning_rl.agents.registry import AGENTS
 from lightning_rl.agents.testing import evaluate_agents
 from lightning_rl.agents.variation import vary_agents
@@ -27,7 +28,6 @@ from lightning_rl.methods.inner_loop import (
     InnerLoop,
 )
 from lightning_rl.methods.perfect_learners import (
-    CLONE,
     PerfectFirst,
     agents_come_in,
     clones,
@@ -64,6 +64,7 @@ def agent(name, **changes):
 
 
 SE = synthetic_proxy()
+CLONE = CloneConfig(hidden=[32, 32], activation="relu", learning_rate=3e-3, num_updates=100)
 LOOP = InnerLoop(
     proxy=SE,
     agents=(agent("DDQN"),),
@@ -262,7 +263,7 @@ def test_the_first_generations_are_judged_by_perfect_learners():
         GAME, 0.0, 1.0
     )  # always to the right: 8 to 11 steps until the pole has fallen
     loop = PerfectFirst(
-        **{**vars(LOOP), "proxy": proxy}, perfect_generations=2, clone_generations=0
+        **{**vars(LOOP), "proxy": proxy}, perfect_generations=2, clone_generations=0, clone=CLONE
     )
     item = Item(member=-1, sign=0, agent=0, turn=0)
     proposals = [
@@ -284,7 +285,7 @@ def test_the_first_generations_are_judged_by_perfect_learners():
 def test_clones_judge_between_perfect_learners_and_agents():
     proxy, params = paying(GAME, 0.0, 1.0)
     loop = PerfectFirst(
-        **{**vars(LOOP), "proxy": proxy}, perfect_generations=1, clone_generations=2
+        **{**vars(LOOP), "proxy": proxy}, perfect_generations=1, clone_generations=2, clone=CLONE
     )
     item, still = Item(member=-1, sign=0, agent=0, turn=0), torch.zeros(params.shape[1]).numpy()
     outcomes = [loop(GaussianProposal(1, n, params[0].numpy(), still), [item])[0] for n in range(4)]
@@ -306,7 +307,7 @@ def test_clones_do_what_pays_best_in_start_states(gamename):
         gamename=gamename, hidden=(4,), activation="tanh", horizon=1, latent_size=2, done="always"
     )
     learners = perfect_learners(proxy, rows(2, proxy), [3, 4])
-    env, taught = learners.env, clones(learners, proxy.spec)
+    env, taught = learners.env, clones(CLONE, learners, proxy.spec)
     noise = torch.rand(2, 300, env.reset_noise_size, generator=torch.Generator().manual_seed(5))
     obs = env.observe(env.reset(noise))
     best, done = env.best(env.reset(noise)), taught.greedy(obs)
@@ -320,7 +321,7 @@ def test_clones_do_what_pays_best_in_start_states(gamename):
         assert (error < further / 2).all()
     else:
         assert ((done == best).float().mean(1) > 0.95).all()
-    again = clones(perfect_learners(proxy, rows(2, proxy), [3, 4]), proxy.spec)
+    again = clones(CLONE, perfect_learners(proxy, rows(2, proxy), [3, 4]), proxy.spec)
     assert torch.equal(again.params, taught.params)
 
 
