@@ -354,16 +354,18 @@ def table(path: Path) -> None:
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file))
     for dataset in DATASETS:
-        for side, method in dict.fromkeys((row["side"], row["method"]) for row in rows):
+        here = [row for row in rows if row["dataset"] == dataset]
+        for side, method in dict.fromkeys((row["side"], row["method"]) for row in here):
             where = f'dataset={dataset} side={side} method="{method}"'
-            cells = [
-                f"0<!-- = results/offline.csv {column} mean {where} -->"
-                for column in ("score", "error", "slope", "cpu_seconds")
-                if column in ("score", "cpu_seconds") or method in ("UDRL", "Decision Transformer")
-            ]
-            if len(cells) == 2:
-                cells[1:1] = ["", ""]
+            obeyed = ["", ""]
+            if method in ("UDRL", "Decision Transformer"):
+                obeyed = [_marked("0", "error", where), _marked("0.00", "slope", where)]
+            cells = [_marked("0", "score", where), *obeyed, _marked("0", "cpu_seconds", where)]
             print(f"| {dataset} | {method} ({side}) | {' | '.join(cells)} |")
+
+
+def _marked(zero: str, column: str, where: str) -> str:
+    return f"{zero}<!-- = results/offline.csv {column} mean {where} -->"
 
 
 def append(path: Path, row: Row) -> None:
