@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, PositiveInt
 from pydantic.dataclasses import dataclass
@@ -34,8 +34,12 @@ _OF_FACTORS = (
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
 class MethodConfig:
-    """Keys that every implementation has; the values are in ``configs/<family>.yaml``."""
+    """Keys that every implementation has; the values are in ``configs/<family>.yaml``.
 
+    unsaved: keys of networks that no checkpoint holds.
+    """
+
+    unsaved: ClassVar[frozenset[str]] = frozenset()
     max_epochs: PositiveInt
     max_env_steps: PositiveInt | None
     chunk_size: PositiveInt

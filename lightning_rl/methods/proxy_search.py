@@ -125,6 +125,7 @@ class AgentSearchConfig(ProxySearchConfig):
 class SEConfig(AgentSearchConfig):
     """Keys of SE."""
 
+    unsaved: ClassVar = frozenset({"clone_hidden"})
     # Of this one alone; plain, it would take over the value of its base.
     stop_when_solved: bool = Field()  # type: ignore[misc]
     perfect_generations: Annotated[int, Field(ge=0, le=GENERATIONS)]

@@ -40,7 +40,7 @@ def load_method(path: Path, networks: Mapping[str, nn.Module] | None = None) -> 
     require_given(hparams, networks or (), path)
     hparams["networks"] = networks
     # keys of ours that are not built
-    own = {cls.network_names.get(name) for name in networks or ()}
+    own = {cls.network_names.get(name) for name in networks or ()} | cls.Config.unsaved
     require_stored({key: value for key, value in hparams["config"].items() if key not in own}, path)
     try:
         with from_file():
