@@ -4,6 +4,7 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from helpers.methods import build
 from helpers.proxies import reward_proxy, synthetic_proxy
 
 from lightning_rl.agents.cloning import CloneConfig
@@ -296,6 +297,15 @@ def test_clones_judge_between_perfect_learners_and_agents():
     ]
     assert [outcome.train_steps > 0 for outcome in outcomes] == [False, False, False, True]
     assert all(8 <= outcome.test_return <= 11 for outcome in outcomes[:3])  # always to the right
+
+
+def test_clones_learn_as_the_config_says():
+    keys = {"clone_hidden": [5, 6], "clone_learning_rate": 0.25, "num_clone_updates": 7}
+    start = {"one_step": True, "perfect_generations": 1, "clone_generations": 1, "keep": "last"}
+    method = build("SE", cap_ends=False, proxy_horizon=None, **start, **keys)
+    assert method.inner_loop.clone == CloneConfig(
+        hidden=[5, 6], activation="relu", learning_rate=0.25, num_updates=7
+    )
 
 
 @pytest.mark.parametrize("gamename", [GAME, "pendulum"])
