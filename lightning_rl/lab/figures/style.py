@@ -53,7 +53,7 @@ plt.rcParams.update(
         "legend.fontsize": 9,
         "legend.framealpha": 0.8,
         "figure.constrained_layout.use": True,
-        "savefig.dpi": 200,
+        "savefig.dpi": 150,
         "pdf.fonttype": 42,  # journals refuse type 3
         "svg.hashsalt": "lightning_rl",
         "svg.fonttype": "none",
