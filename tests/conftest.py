@@ -15,6 +15,7 @@ sys.path[:0] = [str(TESTS), str(TESTS.parent / "tools"), str(TESTS.parent)]
 from helpers.toys import toy_games
 
 from lightning_rl.core.gamenames import GAMES
+from lightning_rl.core.workers import cores
 from lightning_rl.evolution.cluster import join_cluster
 
 __all__ = ["toy_games"]
@@ -25,9 +26,14 @@ os.fsync = lambda descriptor: None
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests with Ray come first, so that one of several test processes has them all, and alone
-    starts it.
+    starts it. On one core, those that need two are skipped.
     """
     items.sort(key=lambda item: "ray_cluster" not in getattr(item, "fixturenames", ()))
+    if cores() > 1:
+        return
+    for item in items:
+        if item.get_closest_marker("two_cores"):
+            item.add_marker(pytest.mark.skip(reason="needs two cores"))
 
 
 def pytest_collection_finish() -> None:

@@ -238,7 +238,11 @@ def test_a_flag_of_training_is_refused_where_a_checkpoint_is_evaluated(name):
             "--use_tune --tune trials=1000000",
             "key 'trials': Input should be less than or equal to 100000, got 1000000",
         ),
-        ("--num_processes 2", "--num_processes 2: more than the 1 seed(s) of --num_seeds"),
+        pytest.param(
+            "--num_processes 2",
+            "--num_processes 2: more than the 1 seed(s) of --num_seeds",
+            marks=pytest.mark.two_cores,
+        ),
     ],
 )
 def test_flags_that_contradict_each_other_or_would_be_ignored(

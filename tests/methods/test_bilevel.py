@@ -57,6 +57,7 @@ def test_a_search_that_was_solved_is_not_gone_on_with(tmp_path):
         assert (len(state["curve"]), state["solved"]) == (1, True)
 
 
+@pytest.mark.two_cores
 def test_processes_give_the_same_run(tmp_path):
     here, there = tmp_path / "here", tmp_path / "there"
     train_cli(here, 2, implementation="SE")

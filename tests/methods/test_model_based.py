@@ -34,6 +34,7 @@ def test_a_resumed_seed_of_many_is_the_seed_alone(tmp_path, implementation, game
     check_a_seed_of_many(tmp_path, implementation, gamename)
 
 
+@pytest.mark.two_cores
 def test_groups_of_seeds_in_processes_are_the_same_runs(tmp_path, capfd):
     one, two = tmp_path / "one", tmp_path / "two"
     flags = ("--max_epochs", "2", "--num_seeds", "3")

@@ -85,7 +85,9 @@ def test_an_error_of_training_is_in_its_row(speedrun, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "flags", [["--resume"], ["--num_processes", "2"]], ids=lambda flags: flags[0]
+    "flags",
+    [["--resume"], pytest.param(["--num_processes", "2"], marks=pytest.mark.two_cores)],
+    ids=lambda flags: flags[0],
 )
 def test_what_cannot_be_timed_is_refused(speedrun, flags, tmp_path):
     with pytest.raises(speedrun.UserError, match="leave it out"):
