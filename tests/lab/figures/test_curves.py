@@ -257,7 +257,7 @@ def test_a_picture_for_a_column_of_a_paper(tmp_path, capsys):
     with Image.open(f"{out}.png") as picture:
         width, height = picture.size
         caption = picture.info["Description"]
-    assert width == 650
+    assert width == int(3.25 * 150)
     assert height > 1.2 * width  # one panel below the other
     assert caption.startswith("T. 10 seeds; thin")
     assert f"caption: {caption}\n" in capsys.readouterr().out
