@@ -37,7 +37,7 @@ OUT = ROOT / "results" / "offline.csv"
 BUILD = ROOT / "build" / "offline"
 UPDATES = 10_000
 TRANSFORMER_UPDATES = 1_000
-"""A tenth as many: on one core each takes half a second or more, ours a thousandth of one."""
+"""A tenth as many: each took 0.85 seconds of a shared core, ours a thousandth of a second."""
 EPISODES = 20
 """Of the score; the commands have a fifth as many each."""
 PERCENTS = (10, 30, 50, 70, 90)
