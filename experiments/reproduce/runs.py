@@ -258,8 +258,12 @@ def _run_step(job: Job, step: Step) -> None:
 
 
 def config_hash(runs: Sequence[Path], job: Job) -> str:
-    """Of all values of the configs of the trainings, without the place of their files."""
-    configs = [read_yaml(run / "config.yaml")["config"] for run in runs]
+    """Of what the trainings have written; see ``hash_of_settings``."""
+    return hash_of_settings([read_yaml(run / "config.yaml")["config"] for run in runs], runs, job)
+
+
+def hash_of_settings(configs: Sequence[Any], runs: Sequence[Path], job: Job) -> str:
+    """Of all values of the trainings' configs, without the place of their files."""
     text = json.dumps(configs, sort_keys=True)
     # a later training may start from a file of an earlier one, whose folder has the seed in its
     # name

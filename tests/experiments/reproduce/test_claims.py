@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 from helpers import ROOT
 from helpers.claims import claim_of
 
@@ -24,14 +23,13 @@ from experiments.reproduce.claims import Manifest, Read, seed_list
 from experiments.reproduce.ledger import ledger
 from experiments.reproduce.manifest import load_claims
 from experiments.reproduce.reading import POINTS, statistic
-from experiments.reproduce.runs import Job, budget_of, config_hash, shown_command, steps_of
+from experiments.reproduce.runs import Job, budget_of, hash_of_settings, shown_command, steps_of
 from lightning_rl.cli.commands import run_options
 from lightning_rl.cli.parser import parse
 from lightning_rl.cli.tools import tools
 from lightning_rl.core.catalogue import BASELINE
 from lightning_rl.core.config import ADDED
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.files import write_text
 from lightning_rl.envs.proxies import proxy_path, read_proxy, shipped
 from lightning_rl.lab.figures.runs import AGGREGATES
 from lightning_rl.run.run_config import run_config
@@ -252,9 +250,7 @@ def training_config(words):
 
 def hash_of(job, trainings, configs):
     """As if these had been run."""
-    for step, config in zip(trainings, configs, strict=True):
-        write_text(step.run / "config.yaml", yaml.safe_dump({"config": config}))
-    return config_hash([step.run for step in trainings], job)
+    return hash_of_settings(configs, [step.run for step in trainings], job)
 
 
 def test_proxies_of_the_suite_and_datasets_are_those_of_their_claims():
