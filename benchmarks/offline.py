@@ -37,7 +37,7 @@ OUT = ROOT / "results" / "offline.csv"
 BUILD = ROOT / "build" / "offline"
 UPDATES = 10_000
 TRANSFORMER_UPDATES = 1_000
-"""A tenth as many: each took 0.85 seconds of a shared core, ours a thousandth of a second."""
+"""A tenth as many: each takes a second of a core, ours a thousandth."""
 EPISODES = 20
 """Of the score; the commands have a fifth as many each."""
 PERCENTS = (10, 30, 50, 70, 90)
