@@ -64,7 +64,7 @@ if words[0].endswith("trainer.py") or words[:3] == ["-m", "lightning_rl", "train
     words += budget
 elif words[:3] == ["-m", "lightning_rl", "baseline"]:
     words += ["--set=" + each for each in ("max_epochs=2", "steps_per_epoch=40", "eval_interval=2", "eval_episodes=2")]
-elif words[:3] == ["-m", "lightning_rl", "eval"]:
+elif words[:3] in (["-m", "lightning_rl", "eval"], ["-m", "lightning_rl", "play"]):
     words += ["--episodes", "2"]
 os.execv("{shell}", ["{shell}", *words])
 """  # noqa: E501
