@@ -171,7 +171,7 @@ _GYM = "environment of Gymnasium"
 _GYMNAX = "environment of gymnax, compiled with the loop; a time limit counts as an end"
 _REPLAY = "to draw a batch, sorts as many random numbers as its replay memory has places"
 DIFFERS = {
-    ("Stable-Baselines3", "DDQN"): f"{_GYM}; not double; clips gradients",
+    ("Stable-Baselines3", "DDQN"): f"{_GYM}; not double; Huber loss; clips gradients",
     ("Stable-Baselines3", "PPO"): _GYM,
     ("Stable-Baselines3", "TD3"): _GYM,
     ("sbx", "DDQN"): f"{_GYM}; not double; two layers of 57, as it cannot have one",

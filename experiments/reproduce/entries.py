@@ -37,7 +37,7 @@ _DIGITS = 1e-3  # numbers are kept in four digits and more
 class Entry:
     """A claim and its measured seeds: values, bests, CPU-hours and commits are in their order.
 
-    machines: each once; beside: what is to be known beside the value.
+    machines: each once; sweeps: what is to be known beside an error of obedience.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Entry:
     hours: Sequence[float]
     commits: Sequence[str]
     machines: Sequence[str]
-    beside: str = ""
+    sweeps: Sweeps | None = None
 
     @property
     def asked(self) -> int:
@@ -73,13 +73,14 @@ class Sweeps:
         return abs(self.obtained - self.asked)
 
     @property
-    def text(self) -> str:
-        """For a cell of a table."""
-        digits = 1 if self.floor >= 10 else 2
-        return (
-            f"chance alone: {self.floor:,.{digits}f}; worst: seed {self.seed:.0f} asked for "
-            f"{self.asked:,.1f} obtains {self.obtained:,.1f}"
-        )
+    def chance(self) -> str:
+        """What chance alone leaves of the error, for a cell of a table."""
+        return f"chance alone: {self.floor:,.{1 if self.floor >= 10 else 2}f}"
+
+    @property
+    def worst(self) -> str:
+        """The worst command, for a cell of a table."""
+        return f"worst: seed {self.seed:.0f} asked for {self.asked:,.1f} obtains {self.obtained:,.1f}"
 
 
 def read_sweeps(root: Path, claim: Claim) -> Sweeps | None:
@@ -108,7 +109,6 @@ def read_entry(name: str, claim: Claim, root: Path) -> Entry:
     """A claim with what is measured of it."""
     rows = read_runs(root, claim)
     path = runs_path(root, claim)
-    sweeps = read_sweeps(root, claim)
     return Entry(
         name,
         claim,
@@ -117,7 +117,7 @@ def read_entry(name: str, claim: Claim, root: Path) -> Entry:
         hours=[number(row, "cpu_hours", path) for row in rows],
         commits=[row["commit"] for row in rows],
         machines=list(dict.fromkeys(row["machine"] for row in rows)),
-        beside=sweeps.text if sweeps else "",
+        sweeps=read_sweeps(root, claim),
     )
 
 
@@ -147,17 +147,22 @@ def verdict(entry: Entry, entries: Mapping[str, Entry]) -> str:
 
 
 def verdict_text(entry: Entry, word: str) -> str:
-    """A verdict for a page; says what it lacks in seeds or in certainty."""
+    """A verdict for a page; says what it lacks in seeds or in certainty, and where seeds were
+    looked at, and settings changed, before these.
+    """
     if word not in (MET, NOT_MET):
         return word
     if len(entry.values) < entry.asked:
         return f"**{word}** ({len(entry.values)} of {entry.asked} seeds)"
     goal = entry.claim.goal
+    lacks = []
+    if word == MET and entry.claim.earlier_seeds:
+        lacks.append("after earlier seeds")
     if word == MET and goal is not None and goal.mean is not None:
         _, low, high = map(float, mean_interval(entry.values))
         if not reaches(goal, high if goal.lower else low, goal.mean):
-            return f"**{word}** (interval includes the goal)"
-    return f"**{word}**"
+            lacks.append("interval includes the goal")
+    return f"**{word}** ({'; '.join(lacks)})" if lacks else f"**{word}**"
 
 
 def reaches(goal: Goal, value: float, limit: float | None) -> bool:

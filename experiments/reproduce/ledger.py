@@ -200,7 +200,7 @@ def brief(names: Sequence[str], entries: Mapping[str, Entry], root: Path) -> Non
             (
                 f"[{_task(claim)}](results.md#{name})",
                 claim.unit,
-                measured_text(entry),
+                measured_text(entry) + (f"; {entry.sweeps.chance}" if entry.sweeps else ""),
                 thumbnail(root, claim),
                 str(len(entry.values)),
                 published,
@@ -243,7 +243,7 @@ def _row(entry: Entry, word: str, code: str) -> tuple[str, ...]:
 
 
 def _beside(entry: Entry) -> str:
-    return f"; {entry.beside}" if entry.beside else ""
+    return f"; {entry.sweeps.chance}; {entry.sweeps.worst}" if entry.sweeps else ""
 
 
 def _published(claim: Claim) -> str:

@@ -550,6 +550,16 @@ def test_a_mistake_is_named_with_its_claim_and_key(before, after, words, tmp_pat
     assert str(path) in str(refused.value)
 
 
+def test_a_number_of_seeds_that_is_said_to_differ_is_that_of_the_claim():
+    said = {}
+    for name, claim in CLAIMS.items():
+        seeds = claim.published.here.found.get("seeds", "") if claim.published else ""
+        if found := re.match(r"(\d+)( searches| environments)?( instead|,)", seeds):
+            said[name] = int(found[1]), len(seed_list(claim.seeds))
+    assert len(said) > 50
+    assert {name: both for name, both in said.items() if both[0] != both[1]} == {}
+
+
 def test_what_differs_is_one_sentence(tmp_path):
     (tmp_path / "claims.yaml").write_text(GOOD)
     here = load_claims(tmp_path / "claims.yaml").claims["first"].published.here

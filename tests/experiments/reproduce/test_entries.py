@@ -1,12 +1,13 @@
 """Verdicts and what is shown of a claim's values, by hand."""
 
+import dataclasses
 from types import SimpleNamespace
 
 import pytest
 from helpers.claims import entry
 
 from experiments.reproduce import entries
-from experiments.reproduce.claims import Goal
+from experiments.reproduce.claims import EarlierSeeds, Goal
 from experiments.reproduce.entries import (
     MET,
     NONE,
@@ -66,6 +67,16 @@ def test_nothing_is_above_what_is_not_measured_yet():
 )
 def test_a_mean_that_is_met_by_little_says_so(goal, values, text):
     assert verdict_text(entry(goal, *values), verdict(entry(goal, *values), {})) == text
+
+
+def test_what_is_met_after_earlier_seeds_says_so():
+    found = entry(Goal(mean=2.8), 2.9, 3.0, 3.1)
+    earlier = EarlierSeeds(seeds="90-92", values=[1.0, 2.0, 3.0], then="other settings")
+    again = dataclasses.replace(
+        found, claim=dataclasses.replace(found.claim, earlier_seeds=[earlier])
+    )
+    assert verdict_text(again, MET) == "**met** (after earlier seeds; interval includes the goal)"
+    assert verdict_text(again, NOT_MET) == "**not met**"
 
 
 def test_what_is_shown_of_values():
