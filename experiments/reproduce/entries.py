@@ -80,7 +80,8 @@ class Sweeps:
     @property
     def worst(self) -> str:
         """The worst command, for a cell of a table."""
-        return f"worst: seed {self.seed:.0f} asked for {self.asked:,.1f} obtains {self.obtained:,.1f}"
+        asked, obtained = f"{self.asked:,.1f}", f"{self.obtained:,.1f}"
+        return f"worst: seed {self.seed:.0f} asked for {asked} obtains {obtained}"
 
 
 def read_sweeps(root: Path, claim: Claim) -> Sweeps | None:
