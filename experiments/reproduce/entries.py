@@ -75,7 +75,8 @@ class Sweeps:
     @property
     def chance(self) -> str:
         """What chance alone leaves of the error, for a cell of a table."""
-        return f"chance alone: {self.floor:,.{1 if self.floor >= 10 else 2}f}"
+        digits = 1 if self.floor >= 10 else 2
+        return f"chance alone: {self.floor:,.{digits}f}"
 
     @property
     def worst(self) -> str:
