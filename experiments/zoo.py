@@ -46,10 +46,10 @@ Each row is an agent that comes with the package: `lightning-rl play NAME`, or
 `lightning_rl.load("NAME")`. Score: mean and standard deviation of {EPISODES} episodes on seeds that
 neither training nor its evaluations have seen, one training seed each; so a row says what this
 agent does, not what its method does ([benchmarks](benchmarks.md)). The film shows the episode in
-the middle of these {EPISODES}. Some training seeds are those that settings were tuned on, as that of
-`obedient-lunarlander` is. `SE-cartpole` is a DDQN agent that has learned in a synthetic environment
-alone, and is scored on the real task; the proxies themselves are tasks (`lightning-rl proxies
-list`).
+the middle of these {EPISODES}. Some training seeds are those that settings were tuned on, as that
+of `obedient-lunarlander` is. `SE-cartpole` is a DDQN agent that has learned in a synthetic
+environment alone, and is scored on the real task; the proxies themselves are tasks
+(`lightning-rl proxies list`).
 
 """
 FOOT = """
