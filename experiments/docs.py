@@ -36,12 +36,27 @@ from lightning_rl.core.files import read_text, write_text
 from lightning_rl.core.limits import shown, unknown
 from lightning_rl.core.lines import say
 from lightning_rl.core.modules import from_file
+from lightning_rl.functional.intervals import mean_interval
 
 BLOCK = re.compile(r"^(<!-- made by: lightning-rl (?P<words>.*?) -->\n)(?:.+\n)*", re.MULTILINE)
 CAPTION = re.compile(r"^(<!-- caption of: (?P<path>.*?) -->\n)(?:.+\n)*", re.MULTILINE)
 MARKED = re.compile(r"(?P<number>-?\d[\d,]*(?:\.\d+)?)(?P<comment><!-- = (?P<source>.*?) -->)")
+
+
+def low(values: Sequence[float]) -> float:
+    """The lower end of the 95 % interval of the mean."""
+    return float(mean_interval(values)[1])
+
+
+def high(values: Sequence[float]) -> float:
+    """Its upper end."""
+    return float(mean_interval(values)[2])
+
+
 STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {
     "mean": statistics.fmean,
+    "low": low,
+    "high": high,
     "median": statistics.median,
     "min": min,
     "max": max,

@@ -79,7 +79,6 @@ _BRIEF = (
     "goal of ours",
 )
 _THEIRS = "sb3-"
-_UPDATES = "[which updates](stacked_agents/details.md#the-same-updates-as-stable-baselines3)"
 
 
 def ledger(manifest: Manifest, root: Path, commit: str) -> str:
@@ -195,7 +194,8 @@ def brief(names: Sequence[str], entries: Mapping[str, Entry], root: Path) -> Non
             differs = ", ".join(claim.published.here.found) or "nothing that is known"
         theirs = entries.get(_THEIRS + name.removeprefix("beside-"))
         if theirs is not None:
-            published, differs = f"Stable-Baselines3: {measured_text(theirs)}", _UPDATES
+            published = f"Stable-Baselines3: {measured_text(theirs)}"
+            differs = claim.published.here.text if claim.published else differs
         rows.append(
             (
                 f"[{_task(claim)}](results.md#{name})",

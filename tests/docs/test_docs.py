@@ -38,7 +38,7 @@ PAGES = [
 ]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, *NOTES], ids=lambda page: str(page.relative_to(ROOT)))
 def test_tables_are_those_of_results(page, monkeypatch):
     monkeypatch.chdir(ROOT)
     text = page.read_text()

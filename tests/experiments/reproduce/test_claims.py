@@ -335,17 +335,17 @@ def test_commits_of_measurements_are_in_the_history_or_named_as_lost():
     if len(history) < 100:
         pytest.skip("a checkout without its history")
     known = {commit[:12] for commit in history}
-    rows = [
-        row
+    lost = [
+        (path.name, row["commit"])
         for path in ROOT.glob("results/claims/*.runs.csv")
         for row in csv.DictReader(path.open())
+        if row["commit"] not in known
     ]
-    lost = [row["commit"] for row in rows if row["commit"] not in known]
     page = " ".join((ROOT / "docs" / "evidence.md").read_text().split())
-    (said,) = re.findall(r"Some rows \((\d+), of \d+ claims\) name commits (.*?)\.", page)
-    number, sentence = said
-    assert set(re.findall(r"`(\w{12})`", sentence)) == set(lost)
-    assert int(number) == len(lost)
+    (said,) = re.findall(r"Some rows \((\d+), of (\d+) claims\) name commits (.*?)\.", page)
+    rows, claims, sentence = said
+    assert set(re.findall(r"`(\w{12})`", sentence)) == {commit for _, commit in lost}
+    assert (int(rows), int(claims)) == (len(lost), len({name for name, _ in lost}))
 
 
 def rows_of_seeds(path):
