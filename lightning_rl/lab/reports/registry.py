@@ -151,7 +151,7 @@ REPORTS = {
             _episodes("how many are played, of which three are shown (default 100)"),
             *_file(
                 "film them in a .gif or .png of this name (default: a window, or where there is no "
-                "screen play.gif beside the checkpoint)"
+                "screen a .gif beside the checkpoint)"
             ),
             _SEED,
         ),
