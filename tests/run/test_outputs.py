@@ -63,6 +63,7 @@ CURVES = ("figures", "curves")
         ((*CURVES, "./link", "b.csv"), "link.csv' is read by this command"),
         ((*CURVES, "./notes", "b.csv"), "notes.png' was not written by this command"),
         ((*CURVES, "./folder", "b.csv"), "folder.csv' is no plain file"),
+        ((*CURVES, "runs", "b.csv"), "'runs' is a folder; the first path is OUT"),  # forgotten
         (
             ("figures", "commands", "sweep_a.csv", "sweep_b.csv"),
             "sweep_a.csv' was not written by this command",
@@ -88,6 +89,7 @@ def test_figures_leave_inputs_and_foreign_files_alone(words, says, sources, monk
     monkeypatch.chdir(sources)
     (sources / "link.csv").symlink_to("b.csv")
     (sources / "folder.csv").mkdir()
+    (sources / "runs").mkdir()
     before = files(sources)
     refused(capsys, *words, says=says)
     assert files(sources) == before

@@ -10,6 +10,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from lightning_rl.core.arguments import Argument, Tool, argument, force, repeated, switch
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.kinds import checked_path, figure_path, inches, number, positive
 from lightning_rl.core.outputs import Out
 
@@ -46,6 +47,11 @@ class Figure(Tool):
     def call(self, given: Namespace) -> None:
         from lightning_rl.lab.figures.runs import split_label
 
+        if given.out.is_dir():
+            raise UserError(
+                f"'{given.out}' is a folder; the first path is OUT, a new name ('{given.out}.png'), "
+                "and sources come after it"
+            )
         inputs = []
         for name in ("sources", "reference", "folder"):
             value = getattr(given, name, [])
