@@ -49,8 +49,8 @@ class Figure(Tool):
 
         if given.out.is_dir():
             raise UserError(
-                f"'{given.out}' is a folder; the first path is OUT, a new name ('{given.out}.png'), "
-                "and sources come after it"
+                f"'{given.out}' is a folder; the first path is OUT, a new name "
+                f"('{given.out}.png'), and sources come after it"
             )
         inputs = []
         for name in ("sources", "reference", "folder"):
