@@ -48,9 +48,9 @@ neither training nor its evaluations have seen, one training seed each; so a row
 agent does, not what its method does ([benchmarks](benchmarks.md)). The film shows the episode in
 the middle of these {EPISODES}. The agent of a claim has its first seed, but AAC-beresheet the
 second, as the first is one of three in ten that end near 170; other agents have seed 0, on which
-settings were tuned. `SE-cartpole` is a DDQN agent that has learned in a synthetic
-environment alone, and is scored on the real task; the proxies themselves are tasks
-(`lightning-rl proxies list`).
+settings were tuned. `SE-cartpole` is a DDQN agent that has learned in a synthetic environment
+alone, and is scored on the real task; the proxies themselves are tasks (`lightning-rl proxies
+list`).
 
 """
 FOOT = """

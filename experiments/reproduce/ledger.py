@@ -195,7 +195,7 @@ def brief(names: Sequence[str], entries: Mapping[str, Entry], root: Path) -> Non
         theirs = entries.get(_THEIRS + name.removeprefix("beside-"))
         if theirs is not None:
             published = f"Stable-Baselines3: {measured_text(theirs)}"
-            differs = claim.published.here.text if claim.published else differs
+            differs = _otherwise(claim)
         rows.append(
             (
                 f"[{_task(claim)}](results.md#{name})",
