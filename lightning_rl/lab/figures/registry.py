@@ -50,7 +50,7 @@ class Figure(Tool):
         if given.out.is_dir():
             raise UserError(
                 f"'{given.out}' is a folder; the first path is OUT, a new name "
-                f"('{given.out}.png'), and sources come after it"
+                "('figure.png'), and sources come after it"
             )
         inputs = []
         for name in ("sources", "reference", "folder"):
