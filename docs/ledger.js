@@ -1,4 +1,4 @@
-// A line above the ledger that shows the claims with all of its words; a link to a claim unfolds it.
+// A line above the ledger that shows the claims with all of its words, or quoted phrases; a link to a claim unfolds it.
 const folds = [...document.querySelectorAll("details.ledger")];
 const rows = folds.flatMap(fold => [...fold.querySelectorAll("tbody tr")]);
 const items = folds.flatMap(fold => [...fold.querySelectorAll("li")]).filter(item => item.querySelector("a[id]"));
@@ -32,9 +32,9 @@ function unfold() {
 const line = document.createElement("input");
 const count = document.createElement("span");
 line.type = "search";
-line.placeholder = "show claims with all of these words, e.g. cartpole not met";
+line.placeholder = 'show claims with all of these words, e.g. cartpole "not met"';
 line.addEventListener("input", () => {
-  const words = line.value.toLowerCase().split(/\s+/).filter(Boolean);
+  const words = (line.value.toLowerCase().match(/"[^"]+"|[^\s"]+/g) || []).map(word => word.replaceAll('"', ""));
   const shown = show(words);
   count.textContent = words.length ? ` ${shown} of ${rows.length} claims` : "";
 });

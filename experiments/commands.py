@@ -167,8 +167,8 @@ COMMANDS: dict[str, Tool] = {
             ),
             argument(
                 "--export",
-                "write their seeds into this folder instead, as rliable and openrlbenchmark take "
-                "them",
+                "write their seeds into this folder instead, as rliable takes them, and their "
+                "curves",
                 checked_path,
                 metavar="DIR",
             ),

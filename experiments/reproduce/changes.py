@@ -1,8 +1,8 @@
-"""``results/code.csv``: whether the code of a claim's training has changed since its seeds ran.
+"""``results/code.csv``: whether the code of a claim has changed since its seeds ran.
 
 It is written with the ledger, which reads it: so a page stays what it is in a later checkout, and
-in one without the history. The code is what a method's module imports, one file after the other, in
-the packages whose code makes numbers. Settings are compared elsewhere: a test holds each stored
+in one without the history. The code is what the modules behind the claim's commands import, one
+file after the other, in the packages whose code makes numbers. Settings are compared elsewhere: a test holds each stored
 ``config_hash`` to what ships.
 """
 
@@ -17,17 +17,23 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from experiments.reproduce.checkout import ROOT, git
-from experiments.reproduce.claims import TRAININGS, Claim
+from experiments.reproduce.claims import Claim
 from experiments.reproduce.store import read_runs
 from lightning_rl.core.catalogue import entry
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import make_folder, write_text
+from lightning_rl.lab.protocols.registry import PROTOCOLS as SHIPPED
 from lightning_rl.lab.tables import Rows, csv_lines, read_rows
 
 CODE = Path("results/code.csv")
 COLUMNS = ("claim", "commit", "changed", "files", "compiled")
 _PACKAGES = ("agents", "envs", "evolution", "functional", "methods", "nets", "rollouts")
-_NUMBERS = tuple(f"lightning_rl/{name}/" for name in _PACKAGES)
+_NUMBERS = (
+    *(f"lightning_rl/{name}/" for name in _PACKAGES),
+    "lightning_rl/lab/protocols/",
+    "experiments/protocols/",
+)
+_EVAL = tuple(f"lightning_rl/lab/{name}.py" for name in ("calibration", "evaluate", "obedience"))
 _COMPILED = re.compile(r"/fused\w*\.py$|_fused\w*\.py$")
 
 
@@ -57,21 +63,29 @@ def _imports(node: ast.AST) -> Iterator[str]:
 
 
 def code_of(claim: Claim) -> frozenset[str]:
-    """The files that make the numbers of the claim's trainings."""
-    methods = set()
+    """The files that make the numbers of the claim."""
+    from experiments.commands import PROTOCOLS
+
+    found = set()
     for command in claim.commands:
         words = shlex.split(command)
-        if words[0] in TRAININGS:
+        if words[0] == "eval":
+            found |= frozenset().union(*map(_reached, _EVAL))
+        elif words[0] == "proxies":
+            run = {**SHIPPED, **PROTOCOLS}[words[1]].run
+            found |= _reached(f"{str(run).partition(':')[0].replace('.', '/')}.py")
+        else:
             flags = dict(itertools.pairwise(words))
-            methods.add(entry(flags["--implementation"]).module)
-    return frozenset().union(*map(_reached, methods))
+            module = entry(flags["--implementation"]).module.replace(".", "/")
+            place = f"lightning_rl/methods/{module}"
+            found |= _reached(f"{place}.py") | _reached(f"{place}/__init__.py")
+    return frozenset(found)
 
 
 @functools.cache
-def _reached(module: str) -> frozenset[str]:
-    """The files of numbers that a module of ``lightning_rl.methods`` reaches."""
-    place = f"lightning_rl/methods/{module.replace('.', '/')}"
-    new = {each for each in (f"{place}.py", f"{place}/__init__.py") if (ROOT / each).is_file()}
+def _reached(path: str) -> frozenset[str]:
+    """The files of numbers that a file reaches, itself among them; none where it is not there."""
+    new = {path} if (ROOT / path).is_file() else set()
     seen: set[str] = set()
     while new:
         seen |= new
@@ -100,9 +114,11 @@ def write_changes(claims: Mapping[str, Claim], root: Path) -> None:
 
 
 def _differing(root: Path, commit: str) -> frozenset[str] | None:
-    """The files of the package that have changed since; None where the history lacks the commit."""
+    """The files that have changed since; None where the history lacks the commit."""
     try:
-        named = git(root, "diff", "--name-only", commit, "HEAD", "--", "lightning_rl")
+        named = git(
+            root, "diff", "--name-only", commit, "HEAD", "--", "lightning_rl", "experiments"
+        )
     except UserError:
         return None
     return frozenset(named.split())

@@ -143,8 +143,10 @@ class Read:
         key: column of the table; a.b.c within the report.
         rows: columns of the ``rows`` of the report, which are kept in the claim's CSV for figures.
         where: columns of the table, each with the value of the rows that count.
-        last: window at the end, in logged values, whose mean is the headline. Not of a report or a
-            single number.
+        every: of a scalar, only values at multiples of this many environment steps count (of a run
+            too short for one, all).
+        last: window at the end, in values that count, whose mean is the headline. Not of a report
+            or a single number.
         statistic: ``mean``; ``first``: where the curve first reaches the threshold, in environment
             steps (of a scalar: in values logged, which are epochs or generations); ``above``: share
             of the window at or above the threshold.
@@ -159,6 +161,7 @@ class Read:
     key: str | None = None
     rows: Annotated[list[str], Field(default_factory=list)]
     where: Annotated[Mapping[str, str], Field(default_factory=dict)]
+    every: PositiveInt | None = None
     last: PositiveInt = 1
     statistic: Literal["mean", "first", "above"] = "mean"
     threshold: float | None = None
@@ -174,6 +177,8 @@ class Read:
             raise ValueError("key goes with table and report, which need it")
         if self.rows and self.report is None:
             raise ValueError("rows are those of a report; give it as well")
+        if self.every is not None and self.tag is None:
+            raise ValueError("every is of a scalar; give its tag as well")
         if (self.statistic == "mean") != (self.threshold is None):
             raise ValueError("threshold goes with the statistics first and above, which need it")
         return self

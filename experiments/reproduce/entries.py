@@ -14,7 +14,7 @@ import numpy as np
 from experiments.reproduce.checkout import MANIFEST
 from experiments.reproduce.claims import Claim, Goal, Manifest, seed_list
 from experiments.reproduce.manifest import load_claims
-from experiments.reproduce.reading import statistic
+from experiments.reproduce.reading import counted, statistic
 from experiments.reproduce.store import (
     Row,
     kept_path,
@@ -268,6 +268,8 @@ def _value_again(claim: Claim, rows: Sequence[Row], path: Path) -> float:
         curve = np.array([float(cell) for cell in row["returns"].split()])
         every = number(row, "every", path)
     else:
-        curve = np.array([number(row, str(read.tag), path) for row in rows])
+        steps = np.array([number(row, "env_steps", path) for row in rows])
+        values = np.array([number(row, str(read.tag), path) for row in rows])
+        curve = counted(read, steps, values)
         every = 1.0
     return statistic(read, every * np.arange(1, len(curve) + 1), curve)

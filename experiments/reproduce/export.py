@@ -1,9 +1,9 @@
 """``lightning-rl claims CLAIM... --export FOLDER``: measured seeds in the forms of other tools.
 
 ``rliable.json`` holds what rliable takes: by method the scores ``[runs, tasks]``, with the names of
-the tasks beside them. ``openrlbenchmark.csv`` holds the curves with the columns that
-openrlbenchmark reads of runs: ``exp_name``, ``env_id``, ``seed``, ``global_step`` and
-``charts/episodic_return``.
+the tasks beside them. ``openrlbenchmark.csv`` holds the curves of returns with openrlbenchmark's
+names of columns: ``exp_name``, ``env_id``, ``seed``, ``global_step`` and
+``charts/episodic_return``. (Its own commands fetch runs from Weights & Biases.)
 """
 
 from __future__ import annotations
@@ -66,13 +66,13 @@ def scores(claims: Mapping[str, Claim], root: Path) -> dict[str, dict[str, list[
 
 
 def curves(claims: Mapping[str, Claim], root: Path) -> list[list[str]]:
-    """Rows of the first curve of each claim that keeps one."""
+    """Rows of the first curve of returns of each claim that keeps one."""
     rows = []
     for name, claim in claims.items():
-        if not claim.curves:
+        tag = next((tag for tag in claim.curves if "return" in tag), None)
+        if tag is None:
             continue
         about = {row["seed"]: row for row in store.read_runs(root, claim)}
-        tag = claim.curves[0]
         for point in store.read_curves(root, claim):
             run = about.get(point["seed"])
             if run is not None and point[tag]:

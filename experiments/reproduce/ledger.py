@@ -331,7 +331,9 @@ def hours_text(entry: Entry, manifest: Manifest) -> str:
             "directories are gone)"
         )
     measured = [hours for hours in entry.hours if math.isfinite(hours)]
-    if measured:
+    # seeds trained at once: the first has the hours of all
+    stacked = any("--num_seeds" in command for command in entry.claim.commands)
+    if measured and not (stacked and len(measured) < len(entry.hours)):
         text += f", {sum(measured) / len(measured):.2g} a seed measured"
     return text
 

@@ -42,12 +42,22 @@ def read_value(read: Read, runs: Sequence[Path], folder: Path) -> tuple[float, f
     if read.tag is not None:
         from lightning_rl.lab.scalars import read_scalar
 
-        values = read_scalar(runs[0], read.tag).value
+        curve = read_scalar(runs[0], read.tag)
+        values = counted(read, curve.env_steps, curve.value)
         x = np.arange(1.0, len(values) + 1)
     else:
         x, values = _of_table(folder / str(read.table), read)
     comparable = read.in_unit_of_curve and len(values) > 1
     return statistic(read, x, values), float(values.max()) if comparable else float("nan")
+
+
+def counted(
+    read: Read, env_steps: np.ndarray[Any, Any], values: np.ndarray[Any, Any]
+) -> np.ndarray[Any, Any]:
+    """The values of a scalar that count."""
+    if read.every is None or not (chosen := env_steps % read.every == 0).any():
+        return values
+    return values[chosen]
 
 
 def statistic(read: Read, x: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> float:

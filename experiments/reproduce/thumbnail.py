@@ -13,10 +13,11 @@ from experiments.reproduce.store import number, read_curves
 
 BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 12
+_LEAST = 3  # fewer points are no curve
 
 
 def thumbnail(root: Path, claim: Claim) -> str:
-    """The mean over seeds of the claim's first curve, in bars; empty where it keeps none."""
+    """The mean over seeds of the claim's first curve, in bars; empty where it keeps hardly any."""
     if not claim.curves:
         return ""
     path = root / claim.curves_file
@@ -25,6 +26,8 @@ def thumbnail(root: Path, claim: Claim) -> str:
         value = number(row, claim.curves[0], path)
         if math.isfinite(value):
             by_step.setdefault(number(row, "env_steps", path), []).append(value)
+    if len(by_step) < _LEAST:
+        return ""
     return bars([float(np.mean(by_step[step])) for step in sorted(by_step)])
 
 

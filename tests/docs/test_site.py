@@ -50,6 +50,10 @@ LEDGER = """<script>addEventListener('load', () => {
   const shown = rows.filter(row => !row.hidden).map(row => row.cells[0].textContent);
   if (open() !== 1 || !shown.includes('mb-procmaze-er-stale')) console.error(open(), shown);
   if (shown.includes('mb-procmaze-er-low')) console.error(shown);
+  line.value = 'cartpole "not met"';
+  line.dispatchEvent(new Event('input'));
+  const verdicts = rows.filter(row => !row.hidden).map(row => row.textContent);
+  if (!verdicts.length || !verdicts.every(text => text.includes('not met'))) console.error(verdicts);
   line.value = '';
   line.dispatchEvent(new Event('input'));
   location.hash = '#rn-cliff-additive';

@@ -95,6 +95,9 @@ def test_scalars_are_those_of_the_first_run_and_reports_those_of_the_last(monkey
     curves = {runs[0]: curve([10, 20, 30], [1, 5, 3]), runs[1]: curve([10], [99])}
     monkeypatch.setattr("lightning_rl.lab.scalars.read_scalar", lambda run, tag: curves[run])
     assert read_value(Read(tag="a", where={}), runs, tmp_path) == (3, 5)
+    every = Read(tag="a", every=20, last=2, where={})
+    assert read_value(every, runs, tmp_path)[0] == 5  # that of 20 steps alone
+    assert read_value(every, runs[1:], tmp_path)[0] == 99  # too short for one
     # of one value there is no best
     assert math.isnan(read_value(Read(tag="a", where={}), runs[1:], tmp_path)[1])
     # the second value
