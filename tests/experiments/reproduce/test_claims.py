@@ -18,6 +18,7 @@ from helpers import ROOT
 from helpers.claims import claim_of
 
 from experiments.reproduce import store
+from experiments.reproduce.changes import code_of
 from experiments.reproduce.checkout import PAGE
 from experiments.reproduce.claims import Manifest, Read, seed_list
 from experiments.reproduce.ledger import ledger
@@ -392,6 +393,23 @@ def test_values_are_those_of_what_is_kept():
         checked.add(name)
     assert {"mb-procmaze-er", "pg-tuned-aac", "se-acrobot-ddqn", "se-emptyroom22-search"} <= checked
     assert len(checked) > 60
+
+
+@pytest.mark.parametrize(
+    ("name", "files"),
+    [
+        (
+            "acrobot-real-td3",
+            {"lightning_rl/lab/protocols/transfer.py", "lightning_rl/agents/td3.py"},
+        ),
+        ("peers-cartpole-dqn", {"experiments/protocols/peers.py"}),
+        ("obedience-rcp-a-slope", {"lightning_rl/lab/obedience.py"}),
+        ("mb-procmaze-er", {"lightning_rl/agents/model_based.py"}),
+    ],
+)
+def test_the_code_of_a_claim_is_behind_all_of_its_commands(name, files):
+    assert files <= code_of(CLAIMS[name])
+    assert all(map(code_of, CLAIMS.values()))
 
 
 def kind(row, read):
