@@ -2,8 +2,8 @@
 
 It is written with the ledger, which reads it: so a page stays what it is in a later checkout, and
 in one without the history. The code is what the modules behind the claim's commands import, one
-file after the other, in the packages whose code makes numbers. Settings are compared elsewhere: a test holds each stored
-``config_hash`` to what ships.
+file after the other, in the packages whose code makes numbers. Settings are compared elsewhere: a
+test holds each stored ``config_hash`` to what ships.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def code_of(claim: Claim) -> frozenset[str]:
     """The files that make the numbers of the claim."""
     from experiments.commands import PROTOCOLS
 
-    found = set()
+    found: set[str] = set()
     for command in claim.commands:
         words = shlex.split(command)
         if words[0] == "eval":

@@ -117,9 +117,9 @@ def false_alarm(same_place: bool, values: int, seeds: int) -> str:
         )
     most = min(100, round(100 * (1 - FURTHER_SEEDS) * values))
     return (
-        f"Elsewhere, if scores of seeds are normal, at most {most} of 100 correct runs are refused, "
-        f"one for each of the {values} values. Often they are not normal: if each stored seed is "
-        "judged by the others of its claim, one in ten is refused."
+        f"Elsewhere, if scores of seeds are normal, at most {most} of 100 correct runs are "
+        f"refused, one for each of the {values} values. Often they are not normal: if each stored "
+        "seed is judged by the others of its claim, one in ten is refused."
     )
 
 

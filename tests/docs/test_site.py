@@ -52,8 +52,8 @@ LEDGER = """<script>addEventListener('load', () => {
   if (shown.includes('mb-procmaze-er-low')) console.error(shown);
   line.value = 'cartpole "not met"';
   line.dispatchEvent(new Event('input'));
-  const verdicts = rows.filter(row => !row.hidden).map(row => row.textContent);
-  if (!verdicts.length || !verdicts.every(text => text.includes('not met'))) console.error(verdicts);
+  const missed = rows.filter(row => !row.hidden).map(row => row.textContent);
+  if (!missed.length || !missed.every(text => text.includes('not met'))) console.error(missed);
   line.value = '';
   line.dispatchEvent(new Event('input'));
   location.hash = '#rn-cliff-additive';
