@@ -32,15 +32,21 @@ def show(arguments: Namespace) -> None:
     method = load_method(path)
     given = asked_for(arguments, asked_names(method))
     asked = full_command(method, given)
+    no_film = lacking("a film", "PIL")
+    if no_film is None and not can_film(method.spec):
+        no_film = f"'{method.gamename}' gives no pictures"
+    name = "_".join(["play", *(f"{name}={exact(value)}" for name, value in given.items())])
+    out = Out(arguments.out or results_folder(path) / f"{name}.gif", force=arguments.force)
+    if no_film is None and arguments.out is not None:
+        from lightning_rl.lab.films import begin_film
+
+        begin_film(out)
     method.prepare_evaluation()
     words = f", asked for {in_words(given)}" if given else ""
     say(f"{method.implementation} on {method.gamename}{words}")
     episodes = play(method, asked, arguments.episodes, arguments.seed)
     say(obtained([episode.ret for episode in episodes]))
     chosen = three_of(episodes, given.get("return"))
-    no_film = lacking("a film", "PIL")
-    if no_film is None and not can_film(method.spec):
-        no_film = f"'{method.gamename}' gives no pictures"
     if no_film is not None:
         say(f"no film: {no_film}")
         return
@@ -49,8 +55,6 @@ def show(arguments: Namespace) -> None:
     scenes = [(episode.request, given) for episode in chosen]
     if arguments.out is None and _in_window(method, scenes):
         return
-    name = "_".join(["play", *(f"{name}={exact(value)}" for name, value in given.items())])
-    out = Out(arguments.out or results_folder(path) / f"{name}.gif", force=arguments.force)
     from lightning_rl.lab.films import begin_film, film_scenes, write_film
 
     form = begin_film(out)

@@ -59,9 +59,12 @@ def test_an_agent_is_asked_and_filmed_where_there_is_no_screen(tmp_path, monkeyp
         (["--return", "much"], "'much' is not a number; write return=250"),
         (["--return", "900"], "this policy obtains -256 .. 277 on average"),
         (["--return", "9", "--command", "advantage=1"], "leave one of them out"),
+        (["--return", "9", "--out", "x.mov"], "films are written as GIF"),  # before it plays
     ],
 )
 def test_what_cannot_be_asked_is_said_in_one_line(words, line, capsys):
     assert play("RCP-A-lunarlander", *words) == 2
-    (error,) = [each for each in capsys.readouterr().err.splitlines() if "loading" not in each]
+    said = capsys.readouterr()
+    (error,) = [each for each in said.err.splitlines() if "loading" not in each]
     assert line in error
+    assert "obtained" not in said.out

@@ -257,6 +257,15 @@ def test_commands_that_cannot_be_read(text):
         parse_command(text, ("return", "horizon"))
 
 
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [("return", "write return=VALUE"), ("100", "write advantage or return=VALUE")],
+)
+def test_a_command_without_a_value_names_what_it_can_be(text, remedy):
+    with pytest.raises(UserError, match=f"^command '{text}': it has no value; {remedy}$"):
+        parse_command(text, ("advantage", "return"))
+
+
 def test_a_policy_that_is_not_calibrated_says_how_it_can_be_asked_for_returns():
     with pytest.raises(
         UserError,

@@ -100,11 +100,11 @@ def read_sweep(path: Path, label: str | None) -> pd.DataFrame:
     the label names its runs.
     """
     table = read_csv(path / "sweep.csv" if path.is_dir() else path, COLUMNS[2:])
+    require(table, COLUMNS[2:])
     seeds = table.get("seed")  # which the CSV of a claim has instead of these columns
     run = path.stem if seeds is None else "seed_" + seeds.astype(str)
     unknown = dict.fromkeys(["episodes", *MISSES], np.nan)
     table = pd.DataFrame({"command": "return", "run": run, **unknown, **table}, index=table.index)
-    require(table, COLUMNS)
     if table.empty:
         raise UserError("it has no row; name another CSV")
     require_cells(table, "command", lambda value: isinstance(value, str), "the name of a command")

@@ -324,4 +324,4 @@ def draw(given: Namespace) -> None:
     games, width = read_groups(given)
     look = Look(given.tag, given.x, given.title, given.ylabel, given.legend, given.low)
     figure, table = curves_figure(games, width, look, references)
-    style.save(figure, given.out, table)
+    style.save(figure, given.out, table.assign(scalar=given.tag))

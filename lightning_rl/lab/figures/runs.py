@@ -233,7 +233,7 @@ def read_sources(
     read_csv: the table of a path and its label; read_run: that of a run directory, None where every
     source is a CSV; keys: of ``--group``, which runs have.
     """
-    tables = []
+    tables, missing = [], []
     known: dict[str, Any] = {}
     for source in sources:
         path, label = split_label(source)
@@ -241,12 +241,18 @@ def read_sources(
             tables += attempt(path, read_csv, path, label, skip=skip)
             continue
         if not path.exists():
-            skip(path, "it does not exist")
+            missing.append(path)
             continue
         for runs in attempt(path, find_runs, [path], skip, skip=skip):
             for run in runs:
                 tables += attempt(run.path, read_run, run, skip=skip)
                 known |= run.about
+    if missing and not tables:
+        raise UserError(
+            f"'{missing[0]}' does not exist; give a run directory, a folder above some, or a CSV"
+        )
+    for path in missing:
+        skip(path, "it does not exist")
     if not tables:
         if known:
             for key in keys:
@@ -284,12 +290,15 @@ def read_results(path: Path, label: str | None, tag: str, axis: str) -> pd.DataF
     and ``value``.
 
     The method is in ``implementation``, ``group`` or ``method``, or the file's name; the value may
-    be in a column called ``tag``.
+    be in a column called ``tag``. What a figure of curves has written says which ``scalar`` it is.
     """
     table = csv_files.read_csv(path, whole_rows=True)
     if {"run", "group"} <= set(table):  # of a figure, with rows of means and published curves
         table = table[~table["run"].isin(AGGREGATES)]
     text = table.fillna("").astype(str)
+    if "scalar" in table and (others := set(text["scalar"]) - {tag}):
+        held = min(others)
+        raise UserError(f"it holds values of {held}, not of '{tag}'; give --tag {held}")
     runs = pd.DataFrame({"gamename": "", "exp_name": "", "seed": "0"}, index=table.index)
     runs["implementation"] = path.stem
     for column, name in _COLUMNS.items():

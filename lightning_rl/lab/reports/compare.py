@@ -91,7 +91,7 @@ def compare(given: Namespace) -> list[Comparison]:
     shared = [game for game in a if game in b]
     if not shared:
         raise UserError(
-            f"A is on {', '.join(a)}, B on {', '.join(b)}: both have none; compare runs of one "
+            f"A is on {', '.join(a)}, B on {', '.join(b)}: they share none; compare runs of one "
             "environment"
         )
     for game in sorted(a.keys() ^ b.keys()):

@@ -188,7 +188,7 @@ def write_results(plan: Plan, trials: Sequence[Trial]) -> None:
     unseen = max(100, options.seed + plan.tune.seeds)
     say(
         f"best settings: {plan.folder / BEST}",
-        f"use them, on a seed not searched: python trainer.py {use} --seed {unseen}",
+        f"use them, on a seed not searched: lightning-rl train {use} --seed {unseen}",
     )
 
 

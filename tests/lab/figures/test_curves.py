@@ -238,6 +238,9 @@ def test_the_csv_is_what_is_plotted_and_can_be_drawn_again(tmp_path, capsys):
     again = pd.read_csv(tmp_path / "again.csv")
     own = table[table["run"] != "reference"].reset_index(drop=True)
     pd.testing.assert_frame_equal(again, own, rtol=1e-4)
+    wrong = ("--tag", "eval/return_mean")  # of another scalar it says nothing
+    assert draw("curves", tmp_path / "wrong", f"{tmp_path}/out.csv", *wrong) == 2
+    assert "not of 'eval/return_mean'; give --tag rollout/return_mean" in capsys.readouterr().err
     for source in (f"{tmp_path}/out.csv", f"{tmp_path}/out.csv:ours"):
         assert draw("curves", tmp_path / "out.png", source) == 2
         assert (

@@ -67,7 +67,7 @@ def test_runs_of_unequal_lengths_are_compared_where_all_have_data(
 @pytest.mark.parametrize(
     ("a", "b", "words"),
     [
-        ("a", "b", "both have none; compare runs of one environment"),
+        ("a", "b", "they share none; compare runs of one environment"),
         ("both", "a", "several methods on one"),
     ],
 )
