@@ -124,6 +124,8 @@ class Plan:
     def check(self) -> None:
         """UserError for a search that cannot run, e.g. a space beyond what a key may be."""
         config = self.config({})
+        name = self.options.implementation
+        implementation(name).fitting_spec(name, self.options.gamename)
         check_accelerator(self.options, config)
         search = self.tune.search
         inner = [key for key in search if "." in key and key.partition(".")[0] not in search]

@@ -420,9 +420,11 @@ def test_what_cannot_be_searched_is_refused(tmp_path, capsys, monkeypatch):
             "'budget={max_episodes: 64}'",
         ),
         (["--config", str(tmp_path / "no.yaml")], "does not exist; give another"),
+        (["--use_tune", "--gamename", "pendulum"], "DDQN does not fit gamename 'pendulum': "),
     ):
         assert cli(*base, *flags) == 2
         assert words in capsys.readouterr().err
+    assert not list(tmp_path.rglob("tune"))  # nothing was tried
     (tmp_path / "other.yaml").write_text("implementation: UDRL\nconfig: {}\n")
     assert cli(*base, "--config", tmp_path / "other.yaml") == 2
     assert "is of 'UDRL', this run's implementation is DDQN" in capsys.readouterr().err
