@@ -48,7 +48,7 @@ def unknown_name(name: str, known: Sequence[str]) -> str:
     know, with the remedy.
     """
     if not known:
-        return f"unknown name '{shorten(name)}'; its policy takes no command"
+        return f"unknown name '{shorten(name)}'; its policy takes no command, leave it out"
     if not name.startswith(RAW):
         known = [each for each in known if not each.startswith(RAW)]
     remedy = did_you_mean(name, known, "this checkpoint knows")

@@ -136,7 +136,7 @@ def test_bad_input_is_one_line(tmp_path, capsys):
             "--set colour: none of DDQN, DuelingDDQN, TD3-discrete has such a key",
         ),
         (["transfer", proxy, proxy], "two proxies are called 'se'"),
-        (["transfer"], "no proxy and no --gamename"),
+        (["transfer"], "which is the CSV to write, and no --gamename"),
         (["transfer", "--gamename", "acrobot"], "is named: name some, or give --real N"),
         (["clones", "--gamename", "acrobot"], "no proxy is named: name some\n"),
         (["reward-curves", proxy], "learning curves on the task are for reward networks"),

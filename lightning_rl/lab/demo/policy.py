@@ -36,7 +36,7 @@ def exported(method: Method, name: str) -> dict[str, Any]:
     if task is None or spec.sparse or spec.repeat != 1:
         raise UserError(
             f"demo: '{name}' is of {method.gamename}, the page has lunarlander, cartpole and "
-            "pendulum; train RCP-A --gamename lunarlander"
+            "pendulum; name agents of these"
         )
     policy = method.policy
     about: dict[str, Any] = {

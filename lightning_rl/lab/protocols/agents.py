@@ -286,7 +286,8 @@ def asked_models(
     models = best_of_each(find_models(given.sources, given.gamename), given.best)
     if not models and given.gamename is None:
         raise UserError(
-            "no proxy and no --gamename: name proxies, or the task of the real baseline"
+            f"no proxy after '{given.out}', which is the CSV to write, and no --gamename: name "
+            "proxies, or the task of the real baseline"
         )
     for model in models:
         if wanted is not None and not isinstance(model.proxy, wanted):

@@ -17,7 +17,7 @@ from lightning_rl.core.outputs import File, Out, owned_table
 from lightning_rl.lab.figures.runs import IDENTITY, SPEED, Run, find_runs
 from lightning_rl.lab.reports.registry import RUN_COLUMNS
 from lightning_rl.lab.scalars import Curve, attempt, natural_order, read_scalar
-from lightning_rl.lab.tables import csv_text, put_rows
+from lightning_rl.lab.tables import counted, csv_text, put_rows
 from lightning_rl.run.state import read_state
 
 RETURNS = ("eval/return_mean", "rollout/return_mean", "es/fitness_mean")
@@ -78,7 +78,7 @@ def show(given: Namespace) -> None:
     if out is not None:
         out.write(File(out.path, csv_text(rows), owned_table(RUN_COLUMNS)))
     names = [name for name in RUN_COLUMNS if name not in ("scalar", "run", "reason")]
-    title = f"{len(rows)} runs"
+    title = counted([len(rows)], "run")
     for name in IDENTITY:  # what all have in common, or the table would be too wide for a terminal
         if name != "seed" and rows[name].nunique() == 1:
             names.remove(name)

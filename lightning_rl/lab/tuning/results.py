@@ -27,7 +27,7 @@ from lightning_rl.core.files import (
 from lightning_rl.core.limits import shown
 from lightning_rl.core.lines import say
 from lightning_rl.core.yaml_files import read_yaml
-from lightning_rl.lab.tables import put_rows
+from lightning_rl.lab.tables import counted, put_rows
 from lightning_rl.lab.tuning.trial import FAILED, REPORTS, SETTINGS, Plan, read_reports
 
 BEST, TABLE, SEARCH = "best.yaml", "trials.csv", "search.yaml"
@@ -176,7 +176,7 @@ def write_results(plan: Plan, trials: Sequence[Trial]) -> None:
         words = [f"{name}={row[name].replace(' ', '')}" for name in plan.tune.search]
         rows.append((row["trial"], row["state"], row[key], row["score"], " ".join(words)))
     method = f"{options.implementation} on {options.gamename}"
-    put_rows(rows, f"{method}: {plan.tune.metric}, {plan.tune.seeds} seeds")
+    put_rows(rows, f"{method}: {plan.tune.metric}, {counted([plan.tune.seeds])}")
     use = (
         f"--implementation {options.implementation} --gamename {options.gamename} --config "
         f"{plan.folder / BEST}"
