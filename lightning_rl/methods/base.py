@@ -126,10 +126,14 @@ class Method(LightningModule):
     ):
         super().__init__()
         self.automatic_optimization = False
+        allow(gamename)
         self.implementation = own_implementation(type(self), implementation)
         self.gamename = gamename
         self.seed = seeds_from(seed)[0]
-        self.spec = self.fitting_spec(self.implementation, gamename)
+        self.spec = env_spec(gamename)
+        reason = self.Config.why_unfit(self.spec) or self.why_unsupported(self.spec)
+        if reason is not None:
+            raise UserError(f"{self.implementation} does not fit gamename '{gamename}': {reason}")
         box = action_box_of(self.spec.action_space)
         reason = other_box(action_box, box, gamename)
         if reason is not None:
@@ -162,16 +166,6 @@ class Method(LightningModule):
         self.scalars: dict[str, float] = {}
         self._last_time = time.perf_counter()
         self._loss: Tensor | None = None  # of the newest step
-
-    @classmethod
-    def fitting_spec(cls, implementation: str, gamename: str) -> EnvSpec:
-        """The environment's sizes and limits; UserError where the method cannot be used on it."""
-        allow(gamename)
-        spec = env_spec(gamename)
-        reason = cls.Config.why_unfit(spec) or cls.why_unsupported(spec)
-        if reason is not None:
-            raise UserError(f"{implementation} does not fit gamename '{gamename}': {reason}")
-        return spec
 
     # What a method defines
 

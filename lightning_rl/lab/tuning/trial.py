@@ -125,7 +125,7 @@ class Plan:
         """UserError for a search that cannot run, e.g. a space beyond what a key may be."""
         config = self.config({})
         name = self.options.implementation
-        implementation(name).fitting_spec(name, self.options.gamename)
+        implementation(name)(self.options.gamename, implementation=name, config=config)
         check_accelerator(self.options, config)
         search = self.tune.search
         inner = [key for key in search if "." in key and key.partition(".")[0] not in search]
