@@ -13,7 +13,7 @@ import functools
 import itertools
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from experiments.reproduce.checkout import ROOT, git
@@ -64,22 +64,23 @@ def _imports(node: ast.AST) -> Iterator[str]:
 
 def code_of(claim: Claim) -> frozenset[str]:
     """The files that make the numbers of the claim."""
+    begins = [path for command in claim.commands for path in _begins(shlex.split(command))]
+    return frozenset().union(*map(_reached, begins))
+
+
+def _begins(words: Sequence[str]) -> Sequence[str]:
+    """The files that a command begins in."""
     from experiments.commands import PROTOCOLS
 
-    found: set[str] = set()
-    for command in claim.commands:
-        words = shlex.split(command)
-        if words[0] == "eval":
-            found |= frozenset().union(*map(_reached, _EVAL))
-        elif words[0] == "proxies":
-            run = {**SHIPPED, **PROTOCOLS}[words[1]].run
-            found |= _reached(f"{str(run).partition(':')[0].replace('.', '/')}.py")
-        else:
-            flags = dict(itertools.pairwise(words))
-            module = entry(flags["--implementation"]).module.replace(".", "/")
-            place = f"lightning_rl/methods/{module}"
-            found |= _reached(f"{place}.py") | _reached(f"{place}/__init__.py")
-    return frozenset(found)
+    if words[0] == "eval":
+        return _EVAL
+    if words[0] == "proxies":
+        run = {**SHIPPED, **PROTOCOLS}[words[1]].run
+        return (f"{str(run).partition(':')[0].replace('.', '/')}.py",)
+    flags = dict(itertools.pairwise(words))
+    module = entry(flags["--implementation"]).module.replace(".", "/")
+    place = f"lightning_rl/methods/{module}"
+    return (f"{place}.py", f"{place}/__init__.py")
 
 
 @functools.cache

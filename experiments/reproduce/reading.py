@@ -55,9 +55,10 @@ def counted(
     read: Read, env_steps: np.ndarray[Any, Any], values: np.ndarray[Any, Any]
 ) -> np.ndarray[Any, Any]:
     """The values of a scalar that count."""
-    if read.every is None or not (chosen := env_steps % read.every == 0).any():
+    if read.every is None:
         return values
-    return values[chosen]
+    chosen = env_steps % read.every == 0
+    return values[chosen] if chosen.any() else values
 
 
 def statistic(read: Read, x: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> float:

@@ -23,7 +23,8 @@ def parse_command(text: str | None, names: Sequence[str]) -> dict[str, float]:
         if name in given:
             raise _refusal(text, f"{shorten(name)} is given twice; leave one out")
         if not equals:
-            wanted = part.strip() if part.strip() in names else " or ".join(names) or "NAME"
+            known = " or ".join(names) or "NAME"
+            wanted = name if name in names else known
             raise _refusal(part, f"it has no value; write {wanted}=VALUE")
         if name not in names:
             raise _refusal(part, unknown_name(name, names))

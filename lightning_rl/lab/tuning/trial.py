@@ -125,6 +125,7 @@ class Plan:
         """UserError for a search that cannot run, e.g. a space beyond what a key may be."""
         config = self.config({})
         name = self.options.implementation
+        # one is made here, so that what does not fit is refused once, not by each trial
         implementation(name)(self.options.gamename, implementation=name, config=config)
         check_accelerator(self.options, config)
         search = self.tune.search

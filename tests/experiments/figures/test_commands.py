@@ -26,7 +26,9 @@ def test_sweeps_are_drawn_together_with_published_ones(tmp_path, capsys, monkeyp
     assert colours["paper"] == "black" != colours["seed_1"]
     table = pd.read_csv(f"{out}.csv")
     assert table["run"].drop_duplicates().tolist() == ["seed_1", "paper"]
-    assert "obtained_mean, obtained_sd; its columns: run, commanded\n" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "bad.csv': it lacks the column obtained_mean, obtained_sd" in said
+    assert "obtained_sd; its columns: run, commanded\n" in said
     (run / "sweep.csv").write_text(SWEEP.replace("return", "advantage"))
     assert cli("figures", "commands", out, run, published) == 2
     assert (

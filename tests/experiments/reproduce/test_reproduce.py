@@ -151,7 +151,8 @@ def test_a_value_may_be_where_a_further_seed_would_be():
 def test_how_likely_a_false_alarm_is():
     assert "never refused" in verify.false_alarm(True, 25, 5)
     assert "not known: that takes 3 stored seeds" in verify.false_alarm(False, 25, 2)
-    assert "normal, at most 5 of 100 correct runs" in verify.false_alarm(False, 5, 3)
+    assert "at most 5 of 100 correct runs are refused" in verify.false_alarm(False, 5, 3)
+    assert "if scores of seeds are normal" in verify.false_alarm(False, 5, 3)
     assert "at most 100 of 100" in verify.false_alarm(False, 150, 3)
 
 
