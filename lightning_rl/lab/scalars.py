@@ -43,8 +43,12 @@ class UnknownScalarError(UserError):
 
 def print_skipped(path: Path, reason: str) -> None:
     """The line about something that is left out, which it names once."""
-    reason = reason.removeprefix(f"'{path}' ").removeprefix(f"'{path}': ")
-    say(f"skipped '{path}': {reason}", error=True)
+    say(f"skipped '{path}': {reason_alone(path, reason)}", error=True)
+
+
+def reason_alone(path: Path, reason: str) -> str:
+    """A reason without the path that it begins with."""
+    return reason.removeprefix(f"'{path}' ").removeprefix(f"'{path}': ")
 
 
 def attempt(path: Path, read: Callable[..., T], *given: Any, skip: Skip = print_skipped) -> list[T]:

@@ -39,6 +39,7 @@ from lightning_rl.lab.scalars import (
     natural_order,
     print_skipped,
     read_scalar,
+    reason_alone,
     scalar_names,
 )
 
@@ -234,29 +235,40 @@ def read_sources(
     source is a CSV; keys: of ``--group``, which runs have.
     """
     tables, missing = [], []
+    left_out: list[tuple[Path, str]] = []
+
+    def leave_out(path: Path, reason: str) -> None:
+        left_out.append((path, reason))
+
     known: dict[str, Any] = {}
     for source in sources:
         path, label = split_label(source)
         if read_run is None or path.suffix == ".csv":
-            tables += attempt(path, read_csv, path, label, skip=skip)
+            tables += attempt(path, read_csv, path, label, skip=leave_out)
             continue
         if not path.exists():
             missing.append(path)
             continue
-        for runs in attempt(path, find_runs, [path], skip, skip=skip):
+        for runs in attempt(path, find_runs, [path], leave_out, skip=leave_out):
             for run in runs:
-                tables += attempt(run.path, read_run, run, skip=skip)
+                tables += attempt(run.path, read_run, run, skip=leave_out)
                 known |= run.about
     if missing and not tables:
         raise UserError(
             f"'{missing[0]}' does not exist; give a run directory, a folder above some, or a CSV"
         )
+    if known and not tables:
+        for key in keys:
+            require_key(key, known)
+    reasons = {reason_alone(path, reason) for path, reason in left_out}
+    if not tables and len(left_out) > len(reasons) == 1:  # of many runs the same
+        more = f"'{left_out[0][0]}' and {len(left_out) - 1} more"
+        raise UserError(f"nothing to draw: {more}: {reasons.pop()}")
+    for path, reason in left_out:
+        skip(path, reason)
     for path in missing:
         skip(path, "it does not exist")
     if not tables:
-        if known:
-            for key in keys:
-                require_key(key, known)
         raise UserError(f"nothing to draw: {nothing}")
     return pd.concat(tables, ignore_index=True)
 

@@ -24,7 +24,7 @@ from lightning_rl import __version__
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.extras import require
 from lightning_rl.core.files import read_bytes, read_text
-from lightning_rl.core.limits import PICTURE_BYTES
+from lightning_rl.core.limits import PICTURE_BYTES, did_you_mean
 from lightning_rl.core.lines import say, three_digits
 from lightning_rl.core.outputs import PROGRAM, File, Out, owned_picture
 from lightning_rl.lab.figures import style
@@ -34,7 +34,7 @@ from lightning_rl.lab.figures.runs import IDENTITY, Run, find_runs, require_key
 from lightning_rl.lab.figures.scores import score_table, summary_rows
 from lightning_rl.lab.reports.listing import cells, run_row
 from lightning_rl.lab.reports.registry import PAGE_TAGS, RUN_COLUMNS
-from lightning_rl.lab.scalars import attempt
+from lightning_rl.lab.scalars import attempt, scalar_names
 from lightning_rl.lab.tables import counted, is_number
 
 FILMS_PER_RUN, FILM_LIMIT = 2, 4_000_000
@@ -55,28 +55,30 @@ class Skipped:
 
 def report(
     folders: Sequence[Path],
-    tags: Sequence[str],
+    tags: Sequence[str] | None,
     group: Sequence[str] | None,
     videos: bool,
     title: str,
 ) -> str:
     """The page of the runs at or below the folders as a text; UserError where there is none, or
-    none has a key of ``group``.
+    none has one of ``tags`` or a key of ``group``.
 
-    tags: scalars to draw; those that no run has are named and left out. group: keys whose values
+    tags: scalars to draw; None: those of ``PAGE_TAGS`` that a run has. group: keys whose values
     tell groups apart, None: the method. videos: whole films instead of stills.
     """
     skipped = Skipped()
     runs = find_runs(folders, skipped)
     for key in group or ():
         require_key(key, dict.fromkeys(name for run in runs for name in run.about))
+    _require_scalars(tags or (), runs)
     command = shlex.join(["lightning-rl", *sys.argv[1:]])
+    sources = [str(run.path) for run in runs]
     content = {
         "program": PROGRAM,
         "title": title,
         "made_by": f"{counted([len(runs)], 'run')} · lightning_rl {__version__} · made by: "
         f"{command}",
-        "curves": list(_curves([str(run.path) for run in runs], tags, group, skipped)),
+        "curves": list(_curves(sources, tags or PAGE_TAGS, group, skipped)),
         "runs": _runs_table(runs),
         "evaluations": [row for run in runs for row in _evaluations(run)],
         "pictures": _pictures(folders, runs),
@@ -84,6 +86,17 @@ def report(
         "configs": list(_configs(runs)),
     }
     return _template().render(content, skipped=list(skipped.lines))
+
+
+def _require_scalars(tags: Sequence[str], runs: Sequence[Run]) -> None:
+    """UserError for a scalar that no run has."""
+    known = {name for run in runs for name in scalar_names(run.path)} if tags else set()
+    for tag in tags:
+        if tag not in known:
+            raise UserError(
+                f"--tag {tag}: no run has that scalar; "
+                f"{did_you_mean(tag, sorted(known), 'they have')}"
+            )
 
 
 def _template() -> jinja2.Template:
@@ -225,6 +238,6 @@ def show(given: Namespace) -> None:
     """Writes the page that the arguments ask for."""
     out = Out(given.out, given.folders, given.force)
     out.check(out.path, owned_picture)  # before the work
-    text = report(given.folders, given.tag or PAGE_TAGS, given.group, given.videos, given.title)
+    text = report(given.folders, given.tag, given.group, given.videos, given.title)
     out.write(File(out.path, text.encode(), owned_picture))
     say(f"wrote {given.out} ({given.out.stat().st_size / 1e6:.1f} MB)")

@@ -155,6 +155,15 @@ def test_the_curves_of_a_claim_are_told_by_the_csv_of_its_runs(tmp_path, capsys)
     assert "lacks the column gamename, implementation" in capsys.readouterr().err
 
 
+def test_what_all_runs_lack_is_said_once(tmp_path, capsys):
+    for seed in (1, 2, 3):
+        write_run(tmp_path / "a" / "x" / "M" / f"seed_{seed}", {1: 1.0})
+    assert cli("figures", "curves", tmp_path / "out", tmp_path, "--tag", "rollout/retun_mean") == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert line.startswith("error: nothing to draw: ")
+    assert "seed_1' and 2 more: has no scalar 'rollout/retun_mean'; did you mean" in line
+
+
 def test_what_a_results_csv_loses_is_said(tmp_path, capsys):
     path = tmp_path / "t.csv"
     path.write_text(

@@ -106,6 +106,14 @@ def test_a_group_key_that_no_run_has_is_refused(report, tmp_path, capsys):
     assert not (tmp_path / "r.html").exists()
 
 
+def test_a_scalar_that_no_run_has_is_refused(report, tmp_path, capsys):
+    words = ["report", str(report.with_name("exp_dir")), "-o", str(tmp_path / "r.html"), "--tag"]
+    assert cli(*words, "eval/retun_mean") == 2
+    said = "--tag eval/retun_mean: no run has that scalar; did you mean 'eval/return_mean'?"
+    assert capsys.readouterr().err == f"error: {said}\n"
+    assert not (tmp_path / "r.html").exists()
+
+
 @pytest.mark.skipif(PROGRAM is None, reason="no chromium on this machine: apt-get install chromium")
 def test_in_a_browser_every_picture_loads_and_no_request_leaves(report, tmp_path):
     text = report.read_text()
