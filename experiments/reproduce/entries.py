@@ -82,12 +82,12 @@ class Sweeps:
     def worst(self) -> str:
         """The worst command, for a cell of a table."""
         asked, obtained = f"{self.asked:,.1f}", f"{self.obtained:,.1f}"
-        return f"worst: seed {self.seed:.0f} asked for {asked} obtains {obtained}"
+        return f"worst: seed {self.seed:.0f} asked for a return of {asked} obtains {obtained}"
 
 
 def read_sweeps(root: Path, claim: Claim) -> Sweeps | None:
-    """What the rows of the sweeps of all seeds say, of claims that keep them."""
-    if "obtained_sd" not in claim.read.rows:
+    """What the rows of the sweeps of all seeds say, of claims of an error that keep them."""
+    if "obtained_sd" not in claim.read.rows or "error" not in str(claim.read.key):
         return None
     path = root / claim.curves_file
     names = ("seed", "commanded", "obtained_mean", "obtained_sd", "episodes")

@@ -467,7 +467,9 @@ def test_beside_an_error_of_obedience_stand_what_chance_leaves_of_it_and_the_wor
     assert found.floor == pytest.approx(floor, rel=1e-4)
     assert (found.seed, found.asked, found.obtained, found.error) == (101, 200, 90, 110)
     assert found.chance == f"chance alone: {shown}"
-    assert found.worst == "worst: seed 101 asked for 200.0 obtains 90.0"
+    assert found.worst == "worst: seed 101 asked for a return of 200.0 obtains 90.0"
+    slope = dataclasses.replace(claim, read=dataclasses.replace(claim.read, key="slope"))
+    assert read_sweeps(tmp_path, slope) is None  # what chance leaves of an error is no slope
 
 
 def test_rows_of_a_report_are_kept_for_figures(tmp_path):
