@@ -106,7 +106,7 @@ def test_the_commit_is_none_of_a_repository_that_the_package_is_only_installed_i
 
 
 # Drawing the hundreds of frames of their episodes takes seconds, of halfcheetah minutes; how films
-# are made differs in nothing.
+# are made differs in nothing, so each environment is filmed once.
 LONG = tuple("acrobot halfcheetah mountaincar mountaincar-continuous pendulum".split())
 
 
@@ -114,7 +114,7 @@ LONG = tuple("acrobot halfcheetah mountaincar mountaincar-continuous pendulum".s
 def test_every_environment_trains_resumes_and_is_evaluated(
     tmp_path, monkeypatch, gamename, implementation
 ):
-    films = can_film(env_spec(gamename)) and gamename not in LONG
+    films = can_film(env_spec(gamename)) and gamename not in LONG and implementation == "UDRL"
     monkeypatch.setattr("lightning_rl.lab.evaluate.can_film", lambda spec: films)
     few = (
         {"learning_starts": 1, "num_episodes_per_iter": 1}
