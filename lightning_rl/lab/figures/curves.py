@@ -159,12 +159,15 @@ def draw_means(
     axes.sharex(beside)
     axes.sharey(beside)
     axes.set(xlabel=beside.get_xlabel(), ylabel=beside.get_ylabel())
+    drawn: set[str] = set()
     for group in groups:
         statistics = group.statistics()
         if "mean" in statistics:
             colour = colours[group.label]
             x, mean = statistics["mean"]
             look = style.cue(colour, mean)
+            look["linestyle"] = "--" if colour in drawn else "-"
+            drawn.add(colour)
             axes.plot(x, mean, color=colour, linewidth=1.6, label=group.label, **look)
     axes.set_title("all means")
     axes.legend(loc="lower right", fontsize=8)

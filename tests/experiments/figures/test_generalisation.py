@@ -52,6 +52,13 @@ def test_a_group_has_one_colour_in_all_environments():
     assert axes.get_xlabel() == "mean over the steps up to 3"
 
 
+def test_more_groups_than_colours_are_told_apart():
+    groups = [group(label, [[1, 2, 3], [2, 3, 4]]) for label in "abcdefghijk"]
+    figure, _ = curves_figure({"game": groups}, 1.0, Look("v"))
+    looks = [(line.get_color(), line.get_linestyle()) for line in figure.axes[-1].lines]
+    assert len(looks) == len(set(looks)) == 11
+
+
 def test_many_groups_of_several_seeds_have_a_panel_each():
     """Behind its seeds and band stand the means of the others, and the axes are the same."""
     groups = [
