@@ -9,7 +9,7 @@ import numpy as np
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import WHOLE, shorten
-from lightning_rl.run.asking import unknown_name
+from lightning_rl.run.asking import RAW, unknown_name
 
 SWEEP_POINTS, SWEEP_MOST = 13, 16
 
@@ -23,7 +23,7 @@ def parse_command(text: str | None, names: Sequence[str]) -> dict[str, float]:
         if name in given:
             raise _refusal(text, f"{shorten(name)} is given twice; leave one out")
         if not equals:
-            known = " or ".join(names) or "NAME"
+            known = " or ".join(each for each in names if not each.startswith(RAW)) or "NAME"
             wanted = name if name in names else known
             raise _refusal(part, f"it has no value; write {wanted}=VALUE")
         if name not in names:
