@@ -195,14 +195,12 @@ class Method(LightningModule):
         """Whether nothing is left to learn: asked after each epoch, and as a run is resumed."""
         return False
 
-    def first_command(self) -> tuple[float, ...] | None:
-        """The command that evaluation asks for, in the order of ``command_names``."""
-        return None
+    def first_command(self, given: Mapping[str, float] | None = None) -> tuple[float, ...] | None:
+        """The command that evaluation asks for, in the order of ``command_names``.
 
-    def completed(self, given: Mapping[str, float]) -> dict[str, float]:
-        """A whole command by name, of the numbers that are given and those of the first one."""
-        usual = zip(self.command_names, self.first_command() or (), strict=True)
-        return {**dict(usual), **given}
+        given: numbers, by name, of one that is asked for instead: the others are to go with these.
+        """
+        return None
 
     def command_limits(self) -> tuple[float, float] | None:
         """Lowest and highest value of the first command that training saw."""

@@ -297,6 +297,8 @@ class ProxyMethod(Method):
         outcomes = evaluated["eval"]
         returns = torch.tensor([outcome.test_return for outcome in outcomes], dtype=torch.float64)
         self.eval_env_steps += sum(outcome.test_steps for outcome in outcomes)
+        if self.inner_loop.proxy.real_dynamics:
+            self.eval_env_steps += sum(outcome.train_steps for outcome in outcomes)
         mean = float(returns.mean())
         self.report("eval/return_mean", mean, len(outcomes))
         self.log_scalars(

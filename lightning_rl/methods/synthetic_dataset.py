@@ -40,26 +40,22 @@ class SDConfig(ProxySearchConfig, CloneConfig):
 
     num_pairs: Annotated[int, Field(gt=0, le=WIDTH)]
 
+    def ignored_keys(self) -> dict[str, str]:
+        reason = f"objective {self.objective} does not read it; leave it out"
+        return super().ignored_keys() | {"solved_return": reason}
+
     def loop(self, spec: EnvSpec) -> InnerLoop:
-        solved = spec.solved_return if self.solved_return is None else self.solved_return
         proxy = DatasetProxy(gamename=spec.gamename, num_pairs=self.num_pairs)
-        return cloning_loop(proxy, self, self.test_episodes, vary=self.vary, solved_return=solved)
+        return cloning_loop(proxy, self, self.test_episodes, vary=self.vary)
 
 
-def cloning_loop(
-    proxy: Proxy,
-    cfg: CloneConfig,
-    test_episodes: int,
-    vary: bool,
-    solved_return: float | None = None,
-) -> CloningLoop:
+def cloning_loop(proxy: Proxy, cfg: CloneConfig, test_episodes: int, vary: bool) -> CloningLoop:
     """Clones as ``cfg`` says, ``test_episodes`` real episodes of each."""
     return CloningLoop(
         proxy=proxy,
         agents=(("clone", cfg),),
         test_episodes=test_episodes,
         vary=vary,
-        solved_return=solved_return,
         max_train_steps=cfg.num_updates,
     )
 

@@ -58,7 +58,7 @@ def value_loss(output: Any, target: Any, features: Any, grad: Any) -> Any:
     """Mean squared error of V, the first output, to target ``[B]``, plus that of Q(a).
 
     ``Q(a) = w . phi(a)``, where w are the other outputs; features ``[B, F]``: phi(a). See
-    ``functional.critic.value_error``.
+    ``functional.critic.critic_loss``.
     """
     batch, size = features.shape
     loss, twice = F(0), F(2 / batch)

@@ -20,7 +20,7 @@ class ObsNormaliser(nn.Module):
     """Shifts and scales obs ``[..., O]`` by their running mean and deviation, clipped to +-10.
 
     These are buffers: they travel with the parameters, to workers, checkpoints and exports, and
-    change between collections alone. As long as nothing was seen, nothing is changed.
+    change between collections alone. As long as nothing was seen, obs are clipped alone.
     """
 
     count: Tensor

@@ -278,6 +278,11 @@ def last_of(folder):
             "hidden [64, 8]: agents that vary draw one width",
         ),
         (
+            "SD",
+            {"solved_return": 100.0},
+            "key 'solved_return': objective final_return does not read it",
+        ),
+        (
             "SE",
             {"unsolved_penalty": 3.0},
             "key 'unsolved_penalty': objective final_return does not read it",

@@ -193,6 +193,10 @@ def test_an_evaluation_sums_up_fresh_agents():
     assert method.logged["eval/return_std"] == pytest.approx(float(returns.std(correction=0)))
     assert (method.logged["eval/return_min"], method.logged["eval/return_max"]) == (181.0, 501.0)
     assert int(method.eval_env_steps) == 40
+    real = build("RN")  # whose agents learn on the real task
+    real.log = method.log
+    real.validation_step({"eval": RESULTS[:3]}, 0)
+    assert int(real.eval_env_steps) == 40 + sum(each.train_steps for each in RESULTS[:3])
 
 
 def test_the_data_of_a_model_are_steps_of_the_task():

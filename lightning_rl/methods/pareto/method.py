@@ -111,15 +111,12 @@ class PCN(Commanded):
 
     # What is asked of the policy
 
-    def first_command(self) -> tuple[float, ...]:
-        """The best compromise of the front."""
-        return self.target.nearest({})
-
-    def completed(self, given: Mapping[str, float]) -> dict[str, float]:
-        """The others are those of the return of the front that is nearest to them."""
-        places = {self.command_names.index(name): value for name, value in given.items()}
-        nearest = zip(self.command_names, self.target.nearest(places), strict=True)
-        return {**dict(nearest), **given}
+    def first_command(self, given: Mapping[str, float] | None = None) -> tuple[float, ...]:
+        """The return of the front that is nearest to the numbers given; of none, its best
+        compromise.
+        """
+        numbers = (given or {}).items()
+        return self.target.nearest({self.command_names.index(name): x for name, x in numbers})
 
     def command_rule(self) -> CommandRule:
         return Decrease()

@@ -28,6 +28,7 @@ SWITCHES: Mapping[tuple[str, Any], Sequence[str]] = {
     ("buffer", "both"): ("replay_size", "recent_episodes", "window_steps"),
     ("target_labels", "best"): ("last_few",),
     ("network", "layers"): ("gate_scale", "output_scale"),
+    ("condition", True): ("guidance",),
 }
 """Keys of the method that are read with some values of another key alone."""
 

@@ -333,9 +333,12 @@ class UpsideDown(Commanded):
 
     # What is asked of the policy
 
-    def first_command(self) -> tuple[float, ...]:
-        """The mean of the target; for UDRL the lower end of its range, as the paper has it."""
-        return self.target.complete()
+    def first_command(self, given: Mapping[str, float] | None = None) -> tuple[float, ...]:
+        """The mean of the target; for UDRL the lower end of its range, as the paper has it.
+
+        Of a first number that is given the others follow as in training.
+        """
+        return self.target.complete((given or {}).get(self.command_names[0]))
 
     def command_rule(self) -> CommandRule | None:
         return self.command.after if self.cfg.command_rule == "decrease" else None
@@ -357,15 +360,14 @@ class UpsideDown(Commanded):
         probes = self.probe_commands()
         if not probes:
             return
-        asked, obtained = [], []
-        for name, command in {"eval": self.first_command(), **probes}.items():
-            asked += [command[0]] * len(evaluated[name])
-            obtained += [episode.ret for episode in evaluated[name]]
+        commands = {"eval": self.first_command(), **probes}
+        asked = np.repeat([command[0] for command in commands.values()], self.cfg.eval_episodes)
+        obtained = np.array([episode.ret for name in commands for episode in evaluated[name]])
         low, high = (self.scalars[f"{name}/return_mean"] for name in probes)
         self.log_scalars(
             {
                 "eval/command_sensitivity": high - low,
-                "eval/rank_correlation": rank_correlation(np.array(asked), np.array(obtained)),
+                "eval/rank_correlation": rank_correlation(asked, obtained),
             }
         )
 

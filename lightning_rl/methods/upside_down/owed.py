@@ -180,4 +180,5 @@ class Between(Target):
     def draw_noise(self, rng: np.random.Generator, count: int) -> Tensor:
         """0 for a ``highest_share``, else uniform in (-1, 0]."""
         below = rng.random(count) - self.highest_share
-        return torch.from_numpy(-np.maximum(below, 0.0) / (1 - self.highest_share)).float()
+        others = max(1 - self.highest_share, 1e-9)
+        return torch.from_numpy(-np.maximum(below, 0.0) / others).float()

@@ -77,10 +77,11 @@ class UpsideDownRollouts(CollectedRollouts):
         return episodes[:count], episodes[count:]
 
     def store_episodes(self, epoch: int, episodes: list[Episode]) -> None:
-        self.buffer.add(self._split(epoch, episodes)[0])
+        fresh, _ = self._split(epoch, episodes)
+        self.buffer.add(fresh)
         self.target.update_from_buffer(self.buffer)
         if self.method.normaliser:
-            self.method.normaliser.see_episodes(episodes)
+            self.method.normaliser.see_episodes(fresh)
 
     def make_batch(self, epoch: int, episodes: list[Episode], waited: float) -> UpsideDownEpoch:
         fresh, held_out = self._split(epoch, episodes)

@@ -265,6 +265,7 @@ def test_a_tilted_target_keeps_the_horizon_of_the_best_by_hand():
             "set buffer=newest.both as well",
         ),
         ("RCP-A", {"replay_size": 5}, "set buffer=best.both as well"),
+        ("UDRL", {"condition": False, "guidance": 1.0}, "nothing reads it; set condition=True"),
         (
             "RCP-A",
             {"horizon_scale": 0.1},

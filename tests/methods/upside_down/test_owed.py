@@ -71,6 +71,8 @@ def test_a_range_is_asked_for_and_of_some_episodes_its_end():
     assert float((noise == 0).float().mean()) == pytest.approx(0.25, abs=0.02)
     assert float(noise[noise < 0].mean()) == pytest.approx(-0.5, abs=0.02)
     assert -1 <= noise.min() < -0.99
+    of_all = dataclasses.replace(target, highest_share=1.0)
+    assert of_all.draw_noise(np.random.default_rng(0), 9).tolist() == [0.0] * 9
     for lowest, highest in ((None, 100.0), (0.0, float("inf")), (5.0, 5.0)):
         with pytest.raises(UserError, match="are no range of returns; set both"):
             dataclasses.replace(target, lowest=lowest, max_return=highest).fit(torch.zeros(3))

@@ -10,6 +10,7 @@ from helpers.budgets import tiny_settings
 import lightning_rl as lrl
 from lightning_rl.functional.upside_down import quantiles
 from lightning_rl.methods.upside_down.targets import Highest, Quantile, Range, Tilted
+from lightning_rl.run.asking import full_command
 
 TARGETS = {
     "range": Range(max_return=1e9),
@@ -84,6 +85,18 @@ def test_quantiles_of_more_values_than_torch_sorts_are_the_nearest_of_them():
     few = torch.randn(3, 5)
     assert torch.equal(quantiles(few, [0.1, 0.9]), torch.quantile(few, torch.tensor([0.1, 0.9])))
     assert fit(Quantile(target_quantile=0.5), many)[0] == round(0.5 * (2**24 + 1))
+
+
+def test_numbers_beside_a_return_that_is_asked_for_are_those_of_training():
+    """Survival: a quarter of a step for each unit of return; else the best episodes' horizon."""
+    settings = {**tiny_settings("UDRL"), "standardise": False}
+    for command, horizon in (("survival", 25.0), ("return_horizon", 0.25)):
+        method = lrl.UDRL("cartpole", config={**settings, "command": command})
+        method.target.horizon.fill_(0.25)
+        assert full_command(method, {"return": 100.0}).command == (100.0, horizon)
+        assert full_command(method, {"return": 100.0, "horizon": 7.0}).command == (100.0, 7.0)
+        assert full_command(method, {"horizon": 7.0}).command == (0.0, 7.0)
+        assert full_command(method, {}).command == method.first_command()
 
 
 def test_draws_by_hand():
