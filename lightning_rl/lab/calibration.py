@@ -121,8 +121,8 @@ def calibrate(method: Method, num_workers: int = 0, advance: Advance = silent) -
     commands over their whole range with each guidance, then those of the table again and again.
     What can be asked for lies between what uniformly random actions get (in episodes as a run
     begins with), less a standard deviation, and what the best command gets; where that is less,
-    between what the worst and the best command get. Numbers of a command beside the first stay those
-    of the checkpoint, as an export has them.
+    between what the worst and the best command get. Numbers beside the first of a command stay
+    those of the checkpoint, as an export has them.
 
     Args:
         method: with a policy that takes commands.

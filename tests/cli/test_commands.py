@@ -2,7 +2,6 @@
 answered with what was meant.
 """
 
-
 import pytest
 from helpers import ROOT
 
