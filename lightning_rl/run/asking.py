@@ -88,6 +88,7 @@ def full_command(method: Method, asked: Mapping[str, float]) -> Asked:
         if RAW + name in numbers:
             raise UserError(f"command: {name} and {RAW}{name} are the same here; leave one out")
         given[name.removeprefix(RAW)] = value
+    # a method of a user's may give the same command always
     usual = method.first_command(given) if given else method.first_command()
     values = {**dict(zip(method.command_names, usual or (), strict=True)), **given}
     if numbers and getattr(method.cfg, OFFLINE, False):
