@@ -24,6 +24,8 @@ PEERS := .peers
 unexport PYTHONDONTWRITEBYTECODE
 INSTALL := python -m pip install -q --no-compile -c constraints.txt
 PIP := $(BIN)/$(INSTALL)
+# Unpacking takes most of an installation: of torch as long as of these, which another process unpacks meanwhile.
+LARGE := imageio-ffmpeg llvmlite mkdocs-material mujoco onnxruntime pandas pyarrow ray scipy vizdoom
 STAMP := $(VENV)/.installed
 BOHB := $(VENV)/.bohb
 NOTEBOOKS := $(VENV)/.notebooks
@@ -106,7 +108,7 @@ density:
 
 $(STAMP): setup.cfg constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) torch
+	$(PIP) --no-deps $(LARGE) & large=$$!; $(PIP) torch && wait $$large
 	$(PIP) -e '.[all,dev]'
 	$(BIN)/python tools/bytecode.py
 	@touch $@
