@@ -53,11 +53,10 @@ def measure(family: str, smoke: bool) -> str:
     """The tables of a family, in this process; as Markdown."""
     import torch
 
-    from lightning_rl.run.runtime import keep_freed_memory, quiet_lightning
+    from lightning_rl.run.runtime import keep_freed_memory
 
     torch.set_num_threads(1)
     keep_freed_memory()
-    quiet_lightning()
     started = time.monotonic()
     parts = [table.markdown() for table in importlib.import_module(f"bench_{family}").tables(smoke)]
     return "\n".join([*parts, f"*`--only {family}`: {time.monotonic() - started:.0f} s.*\n"])

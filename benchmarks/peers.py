@@ -100,11 +100,10 @@ def prepare() -> None:
     """What our processes do before they train."""
     import torch
 
-    from lightning_rl.run.runtime import keep_freed_memory, quiet_lightning
+    from lightning_rl.run.runtime import keep_freed_memory
 
     torch.set_num_threads(1)
     keep_freed_memory()
-    quiet_lightning()
 
 
 def libraries_of(seeds: int) -> list[str]:

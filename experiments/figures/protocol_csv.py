@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -130,8 +130,9 @@ def ordered(values: Sequence[str], first: Mapping[str, int]) -> list[str]:
     return sorted(dict.fromkeys(values), key=rank)
 
 
-def split_common(protocols: Iterable[str]) -> tuple[str, dict[str, str]]:
+def split_common(table: pd.DataFrame) -> tuple[str, dict[str, str]]:
     """What all protocols say, and what each says of its own."""
+    protocols = table["protocol"].unique()
     # not at commas as of hidden=[8, 8]
     words = {protocol: re.split(r", (?![^\[]*\])", protocol) for protocol in protocols}
     same = set.intersection(*map(set, words.values()))

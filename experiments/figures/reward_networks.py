@@ -186,7 +186,7 @@ def draw_curves(given: Namespace) -> None:
     kinds = []  # the protocols of an agent side by side
     for _, rows in table.groupby("agent", sort=False):
         kinds += list(rows.groupby(["agent", "protocol"], sort=False))
-    same, own = split_common(table["protocol"].unique())
+    same, own = split_common(table)
     figure, panels = style.panels(len(kinds), (7.0, 4.6), legend=2, sharey="row")
     parts = []
     for axes, ((agent, protocol), part) in zip(panels, kinds, strict=True):

@@ -154,7 +154,7 @@ def _rows(columns: pd.DataFrame, quantity: str) -> pd.DataFrame:
 def draw_success(given: Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv."""
     table = label_groups(read_generations(given.sources, given.group or ()), given.group)
-    require_one_run_per_seed(table, ["gamename", "group"])
+    require_one_run_per_seed(table)
     games = table.groupby("gamename", sort=False)
     figure, panels = style.panels(2 * len(games), (7.0, 4.3), columns=2)
     rows = []

@@ -61,7 +61,7 @@ def with_groups(table: pd.DataFrame) -> pd.DataFrame:
     """Adds ``group``: what the agents trained on, and how, where that differs."""
     if table.groupby("agent")["protocol"].nunique().max() == 1:
         return table.assign(group=table["trained_on"])
-    _, own = split_common(table["protocol"].unique())
+    _, own = split_common(table)
     named = {protocol: f" (agents: {text})" if text else "" for protocol, text in own.items()}
     return table.assign(group=table["trained_on"] + table["protocol"].map(named))
 

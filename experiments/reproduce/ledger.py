@@ -280,12 +280,8 @@ def _four_digits(value: float) -> str:
     return f"{float(f'{value:.4g}'):,.9g}"
 
 
-def _link(path: str, root: str) -> str:
-    return f"[{path.removeprefix('results/')}]({root}/{path})".replace("(./", "(")
-
-
 def _earlier(path: str, each: Earlier) -> str:
-    shown = f"`{path}`" if "*" in path else _link(path, "..")
+    shown = f"`{path}`" if "*" in path else f"[{path.removeprefix('results/')}](../{path})"
     lines = [f"* {shown}: {each.made}"]
     return "\n".join([*lines, *(f"  `lightning-rl {command}`" for command in each.commands)])
 

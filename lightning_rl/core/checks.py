@@ -5,13 +5,11 @@ imported.
 from __future__ import annotations
 
 import functools
-import importlib
 import numbers
 import operator
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from lightning_rl.core.errors import UserError
@@ -22,7 +20,6 @@ from lightning_rl.core.limits import (
     SEED,
     SEEDS,
     WHOLE,
-    did_you_mean,
     shorten,
     shown,
 )
@@ -127,14 +124,6 @@ def user_path(what: str, value: Any, example: str = "give a path, e.g. 'exp_dir'
             f"{what} '{shorten(text)}': there is no such user, whose home folder it names; give "
             "the path"
         ) from error
-
-
-def one_of(name: str, value: str, known: Sequence[str]) -> str:
-    """A word that is known; UserError for another."""
-    if not isinstance(value, str) or value not in known:
-        remedy = did_you_mean(value if isinstance(value, str) else "", known)
-        raise UserError(f"{name} {shown(value)} is unknown; {remedy}")
-    return value
 
 
 def checked_name(what: str, value: Any, example: str) -> str:
@@ -287,11 +276,3 @@ def has_numba() -> bool:
             "slower"
         )
     return not absent
-
-
-def optional_module(name: str, what: str, remedy: str) -> ModuleType:
-    """A module of a package that not all have; UserError with the remedy where it is missing."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise UserError(f"{what} is not installed ({error}); {remedy}") from error

@@ -16,13 +16,12 @@ from lightning_rl.core.checks import (
     checked_gamename,
     checked_name,
     one_number,
-    one_of,
     truth,
     user_path,
     whole_number,
 )
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.limits import WHOLE, shorten, shown
+from lightning_rl.core.limits import WHOLE, did_you_mean, shorten, shown
 from lightning_rl.core.modules import allow
 from lightning_rl.core.workers import cores
 
@@ -87,9 +86,6 @@ class Whole(Kind):
 class Interval(Whole):
     """Every so many epochs; -1 for never."""
 
-    def __init__(self) -> None:
-        super().__init__(-1)
-
     def fault(self, value: int) -> str:
         if value == 0:
             return "is not an interval, it must be 1 or more, or -1 for never"
@@ -104,9 +100,6 @@ class Interval(Whole):
 
 class ProcessCount(Whole):
     """A number of processes, at most one a core."""
-
-    def __init__(self) -> None:
-        super().__init__(1)
 
     def fault(self, value: int) -> str:
         most = cores()
@@ -247,7 +240,10 @@ class Choice(Kind):
         self.words = words
 
     def check(self, name: str, value: Any) -> str:
-        return one_of(name, value, self.words)
+        if not isinstance(value, str) or value not in self.words:
+            remedy = did_you_mean(value if isinstance(value, str) else "", self.words)
+            raise UserError(f"{name} {shown(value)} is unknown; {remedy}")
+        return value
 
     @property
     def options(self) -> Mapping[str, Any]:
@@ -267,7 +263,7 @@ class Truth(Kind):
 
 count = Whole(1)
 non_negative = Whole(0)
-process_count = ProcessCount()
+process_count = ProcessCount(1)
 number = Number()
 positive = Positive()
 inches = Inches()

@@ -143,7 +143,7 @@ def _seen(env: Env, spec: EnvSpec) -> Env:
         from lightning_rl.envs.action_masks import MaskedObs
 
         env = MaskedObs(env, spec.gamename)
-    return env if spec.images is None else FrameEnv(env, spec.images)
+    return env if spec.frames is None else FrameEnv(env, spec.frames)
 
 
 def stacked(env: Env, spec: EnvSpec) -> Env:

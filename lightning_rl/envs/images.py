@@ -19,7 +19,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import Images
 from lightning_rl.core.limits import SCREEN, shown
 from lightning_rl.core.types import Array, FloatArray
-from lightning_rl.envs.spaces import Env, ResetOutcome, StepOutcome, Wrapper, image_key
+from lightning_rl.envs.spaces import Env, ObsWrapper, ResetOutcome, image_key
 
 _LUMA = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 """Weights of red, green and blue in a grey (ITU-R BT.601)."""
@@ -101,16 +101,14 @@ def only_image(env: Env) -> Env:
     return TransformObservation(env, operator.itemgetter(key), space)
 
 
-class FrameEnv(Wrapper, RecordConstructorArgs):
+class FrameEnv(ObsWrapper, RecordConstructorArgs):
     """Gives the frame of each picture, as one row of bytes."""
 
-    def __init__(self, env: Env, images: Images):
-        RecordConstructorArgs.__init__(self, images=images)
+    def __init__(self, env: Env, frames: Frames):
+        RecordConstructorArgs.__init__(self, frames=frames)
         super().__init__(env)
         shape = env.observation_space.shape
         assert shape is not None
-        assert isinstance(env.observation_space, spaces.Box)
-        frames = frames_of(str(env), env.observation_space, images)
         colours, height, width = _colours_first(shape)
         self._colours_are_last = _colours_are_last(shape)
         self._is_made_grey = frames.channels < colours
@@ -120,15 +118,7 @@ class FrameEnv(Wrapper, RecordConstructorArgs):
             self._columns = area_weights(width, frames.width).T
         self.observation_space = spaces.Box(0, 255, (frames.size,), np.uint8)
 
-    def reset(self, **kwargs: Any) -> ResetOutcome:
-        obs, info = self.env.reset(**kwargs)
-        return self.frame(obs), info
-
-    def step(self, action: Any) -> StepOutcome:
-        obs, reward, terminated, truncated, info = self.env.step(action)
-        return self.frame(obs), reward, terminated, truncated, info
-
-    def frame(self, picture: Array) -> Array:
+    def observation(self, picture: Array) -> Array:
         """The frame of a picture, ``[C * height * width]``."""
         if picture.ndim == 2:
             picture = picture[np.newaxis]
@@ -143,7 +133,7 @@ class FrameEnv(Wrapper, RecordConstructorArgs):
         return picture.reshape(-1)
 
 
-class StackFrames(Wrapper, RecordConstructorArgs):
+class StackFrames(ObsWrapper, RecordConstructorArgs):
     """Gives the newest frames together, ``frames.shape``, oldest first; at first the same ones."""
 
     def __init__(self, env: Env, frames: Frames):
@@ -158,7 +148,7 @@ class StackFrames(Wrapper, RecordConstructorArgs):
         self._kept = np.repeat(frame[np.newaxis], self.frames.stack, axis=0)
         return self._kept.reshape(self.frames.shape), info
 
-    def step(self, action: Any) -> StepOutcome:
-        frame, reward, terminated, truncated, info = self.env.step(action)
+    def observation(self, frame: Array) -> Array:
+        """The newest frames, of which this is the last."""
         self._kept = np.concatenate([self._kept[1:], frame[np.newaxis]])
-        return self._kept.reshape(self.frames.shape), reward, terminated, truncated, info
+        return self._kept.reshape(self.frames.shape)

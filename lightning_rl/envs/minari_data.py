@@ -151,15 +151,15 @@ def _played(data: Any, spec: EnvSpec) -> Episode:
 def _stored_rows(spec: EnvSpec, obs: Any) -> Array:
     """Observations as episodes keep them; ValueError where they are none of the environment."""
     assert spec.observation_space is not None
-    if spec.images is None:
+    if spec.frames is None:
         return flat_rows(spec.observation_space, obs)
     space, key = image_space(spec.observation_space), image_key(spec.observation_space)
     assert space is not None
     pictures = np.asarray(obs if key is None else obs[key])
     if pictures.shape[1:] != space.shape or pictures.dtype != np.uint8:
         raise ValueError(f"its images are {pictures.dtype} {pictures.shape[1:]}, not of {space}")
-    maker = FrameEnv(_Pictures(space), spec.images)
-    return np.stack([maker.frame(picture) for picture in pictures])
+    maker = FrameEnv(_Pictures(space), spec.frames)
+    return np.stack([maker.observation(picture) for picture in pictures])
 
 
 class _Pictures(gymnasium.Env[Any, Any]):

@@ -21,6 +21,7 @@ from lightning_rl.core.types import Array
 
 Env = gymnasium.Env[Any, Any]
 Wrapper = gymnasium.Wrapper[Any, Any, Any, Any]
+ObsWrapper = gymnasium.ObservationWrapper[Any, Any, Any]
 ResetOutcome = tuple[Any, dict[str, Any]]
 StepOutcome = tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]
 

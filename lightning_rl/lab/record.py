@@ -24,7 +24,6 @@ from lightning_rl.envs.minari_data import (
 from lightning_rl.lab.words import parse_command
 from lightning_rl.methods.base import Method
 from lightning_rl.run.asking import Asked, asked_names, full_command
-from lightning_rl.run.callbacks import player_of
 from lightning_rl.run.loading import load_method
 from lightning_rl.run.state import checkpoint_at
 
@@ -91,8 +90,7 @@ def record(
         name = f"recorded episode {number}"
         drawn = derive_seed(seed, "recording", number)
         requests.append(Request(name, drawn, mode, asked.command, guidance=asked.guidance))
-    policy = method.policy.cpu().eval()
-    player = player_of(method, policy)
+    player = method.collector(0).player
     pairs = [recorded_env(method.spec) for _ in range(min(count, _AT_ONCE))]
     recorded = []
     with kept_generators(), counting(count, "episodes") as advance:

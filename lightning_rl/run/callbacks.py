@@ -37,9 +37,7 @@ from lightning_rl.core.types import ActionMode, Episode, Request
 from lightning_rl.envs.films import Story, filming_env
 from lightning_rl.envs.spaces import Env
 from lightning_rl.methods.base import Method
-from lightning_rl.nets.policies import Actor
 from lightning_rl.rollouts.data_module import evaluation_requests
-from lightning_rl.rollouts.player import Player
 from lightning_rl.run.checkpoints import read_checkpoint
 from lightning_rl.run.state import LAST, write_state
 
@@ -309,23 +307,10 @@ def story_of(method: Method, request: Request, asked: str | None = None) -> Stor
 
 
 def play_filmed(method: Method, request: Request, env: Env) -> Episode:
-    """The episode of a request in an environment of its own; played as a ``Collector`` does, by
-    a copy in evaluation mode.
-    """
-    policy = copy.deepcopy(method.policy).cpu().eval()
+    """The episode of a request in an environment of its own."""
     with kept_generators():
-        (episode,) = player_of(method, policy).play([request], [env])
+        (episode,) = method.collector(0).player.play([request], [env])
     return episode
-
-
-def player_of(method: Method, policy: Actor) -> Player:
-    """Plays a policy of the method's in this process."""
-    rule = method.command_rule()
-    if rule is not None and method.objectives:
-        from lightning_rl.rollouts.vector_player import VectorPlayer
-
-        return VectorPlayer(method.spec, policy, 0, rule)
-    return Player(method.spec, policy, next_command=rule)
 
 
 def checkpoint_is_due(trainer: Trainer, interval: int) -> bool:

@@ -9,8 +9,7 @@ import io
 import json
 import logging
 import math
-import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,7 @@ from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.gym import registered
 from lightning_rl.methods.base import Method
 from lightning_rl.run.exported import CONFIG, FORMAT, read_config, without_infinity
+from lightning_rl.run.runtime import quiet
 from lightning_rl.run.state import WEIGHTS
 from lightning_rl.run.whole_policy import WholePolicy
 
@@ -119,7 +119,7 @@ def graph(whole: WholePolicy) -> torch.export.ExportedProgram:
 def onnx_model(program: torch.export.ExportedProgram, whole: WholePolicy) -> bytes:
     """The same as an ONNX model; its inputs and outputs have the names of the policy's."""
     try:
-        with _without_advice():
+        with quiet("torch.onnx", logging.ERROR, ""):  # packages that it can do without
             made = torch.onnx.export(
                 program, output_names=whole.outputs, dynamo=True, external_data=False, verbose=False
             )
@@ -133,20 +133,6 @@ def onnx_model(program: torch.export.ExportedProgram, whole: WholePolicy) -> byt
     for node in model.graph.node:
         del node.metadata_props[:]  # how the graph was made
     return bytes(model.SerializeToString())
-
-
-@contextlib.contextmanager
-def _without_advice() -> Iterator[None]:
-    """Meanwhile torch says nothing about packages that it can do without."""
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(level)
 
 
 def _no_graph(error: Exception) -> UserError:

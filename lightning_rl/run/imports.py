@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.machinery import ModuleSpec
 from importlib.metadata import Distribution, DistributionFinder, PackageNotFoundError
 from types import ModuleType
@@ -107,13 +107,9 @@ def _no_compiler() -> Iterator[None]:
         return
     compiler: Any = ModuleType(_COMPILER)
     compiler.OptimizedModule = type("OptimizedModule", (), {})
-    compiler.disable = _as_it_is
+    compiler.disable = lambda function, *args, **options: function
     sys.modules[_COMPILER] = compiler
     try:
         yield
     finally:
         del sys.modules[_COMPILER]
-
-
-def _as_it_is(function: Callable[..., Any], *args: Any, **options: Any) -> Callable[..., Any]:
-    return function

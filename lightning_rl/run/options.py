@@ -78,7 +78,7 @@ class RunOptions:
     checkpoint: Annotated[bool, Truth()] = True
     executor: Annotated[str, Choice("serial", "ray")] = "serial"
     ray_address: Annotated[str | None, Name("'10.0.0.5:6379'")] = None
-    recording_epoch_interval: Annotated[int, Interval()] = -1
+    recording_epoch_interval: Annotated[int, Interval(-1)] = -1
     reload: Annotated[Path | None, checked_path] = None
     resume: Annotated[bool, Truth()] = False
     dataset: Annotated[Any, source] = None

@@ -30,9 +30,9 @@ def run_config(options: RunOptions, where: str = "--set") -> MethodConfig:
     return config
 
 
-def check_accelerator(options: RunOptions, config: MethodConfig) -> None:
-    """UserError where the config cannot run with the ``--accelerator`` that is asked for,
-    whatever hardware there is.
+def check_accelerator(options: RunOptions) -> None:
+    """UserError where ``--accelerator`` does not go with the other flags, whatever hardware there
+    is.
     """
     if options.accelerator != "gpu":
         return
@@ -55,7 +55,7 @@ def accelerator_of(options: RunOptions, config: MethodConfig) -> str:
     """``cpu`` or ``gpu``: what ``--accelerator`` means for the run on this machine; UserError
     where it cannot be had.
     """
-    check_accelerator(options, config)
+    check_accelerator(options)
     there, auto = torch.cuda.is_available(), implementation(options.implementation).auto_gpu
     if options.accelerator == "gpu" and not there:
         raise UserError(

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from lightning_rl.core.workers import compute_for_small_networks
 
-_NO_ADVICE = (
+NO_ADVICE = (
     r"`isinstance\(treespec, LeafSpec\)` is deprecated",  # Lightning's use of torch
     r"GPU available but not used",  # --accelerator cpu is the default: the networks are small
 )
@@ -46,16 +46,16 @@ def keep_freed_memory() -> None:
 
 
 @contextlib.contextmanager
-def quiet_lightning() -> Iterator[None]:
-    """Meanwhile Lightning's greeting and the warnings that a user can do nothing about are not
-    shown; others are.
+def quiet(logger: str, level: int, *messages: str) -> Iterator[None]:
+    """Meanwhile this logger shows only what is of this level, and warnings that begin with one of
+    the messages (patterns) are not shown.
     """
-    log = logging.getLogger("pytorch_lightning")
+    log = logging.getLogger(logger)
     before = log.level
-    log.setLevel(logging.WARNING)
+    log.setLevel(level)
     try:
         with warnings.catch_warnings():
-            for message in _NO_ADVICE:
+            for message in messages:
                 warnings.filterwarnings("ignore", message=message)
             yield
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import logging
 import os
 import signal
 import sys
@@ -58,7 +59,7 @@ from lightning_rl.run.member_checkpoints import MemberCheckpointIO
 from lightning_rl.run.options import RunOptions, checked
 from lightning_rl.run.resuming import begun_again, checkpoint_to_resume
 from lightning_rl.run.run_config import accelerator_of, run_config
-from lightning_rl.run.runtime import prepare_process, quiet_lightning
+from lightning_rl.run.runtime import NO_ADVICE, prepare_process, quiet
 from lightning_rl.run.state import (
     LAST,
     config_content,
@@ -232,7 +233,7 @@ def _run(
     folders = [run.run_dir for run in runs]
     with contextlib.ExitStack() as held:
         held.enter_context(_quiet_writers())
-        held.enter_context(quiet_lightning())
+        held.enter_context(quiet("pytorch_lightning", logging.WARNING, *NO_ADVICE))
         begins = [held.enter_context(owned(folder)) for folder in folders]
         settle(folders)
         data = method.rollouts(num_workers, **given)

@@ -42,7 +42,8 @@ class WholePolicy(nn.Module):
 
     def __init__(self, method: Method):
         super().__init__()
-        self.actor = _of_layers(copy.deepcopy(method.policy).cpu().requires_grad_(False).eval())
+        actor = copy.deepcopy(method.policy).cpu().requires_grad_(False).eval()
+        self.actor = LayeredWorldPolicy(actor) if isinstance(actor, WorldPolicy) else actor
         self.calibration = copy.deepcopy(method.calibrated())
         rule = method.command_rule()
         if not isinstance(rule, Decrease | None):
@@ -170,13 +171,8 @@ class WholePolicy(nn.Module):
         return (self.low + share * (self.high - self.low)).clamp(self.low, self.high)
 
 
-def _of_layers(actor: Actor) -> Actor:
-    """The actor, made of modules that a graph can hold."""
-    return LayeredWorldPolicy(actor) if isinstance(actor, WorldPolicy) else actor
-
-
 class LayeredWorldPolicy(Actor):
-    """A ``WorldPolicy`` whose networks are plain modules."""
+    """A ``WorldPolicy`` whose networks are plain modules, which a graph can hold."""
 
     def __init__(self, policy: WorldPolicy):
         super().__init__()

@@ -173,7 +173,7 @@ def labelled_runs(
     two runs of one seed.
     """
     table = label_groups(read_table(sources, tag, axis, keys or (), skip), keys)
-    require_one_run_per_seed(table, ["gamename", "group"])
+    require_one_run_per_seed(table)
     return table
 
 

@@ -352,13 +352,13 @@ def _number_column(path: Path, table: pd.DataFrame, names: Sequence[str]) -> pd.
     return numbers
 
 
-def require_one_run_per_seed(table: pd.DataFrame, groups: Sequence[str]) -> None:
+def require_one_run_per_seed(table: pd.DataFrame) -> None:
     """UserError where a group holds two runs of one seed: a mean over them would not be one over
     seeds.
 
     A line where the runs of a group differ in more than their seed.
     """
-    runs = table.drop_duplicates("run")
+    runs, groups = table.drop_duplicates("run"), ["gamename", "group"]
     for _, same in runs.groupby([*groups, "seed"], sort=False)["run"]:
         if len(same) > 1:
             raise UserError(
@@ -367,7 +367,7 @@ def require_one_run_per_seed(table: pd.DataFrame, groups: Sequence[str]) -> None
             )
     if "config" not in runs:
         return
-    for names, configs in runs.groupby(list(groups), sort=False)["config"]:
+    for names, configs in runs.groupby(groups, sort=False)["config"]:
         if configs.nunique() > 1:
             where = ", ".join(str(name) for name in names if name)
             say(

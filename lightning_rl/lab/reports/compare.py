@@ -36,15 +36,14 @@ class Comparison:
     """
 
     game: str
-    labels: tuple[str, str]
     scores: tuple[Floats, Floats]
     difference: Interval
     improvement: Interval
 
 
-def compare_scores(game: str, labels: tuple[str, str], a: Floats, b: Floats) -> Comparison:
+def compare_scores(game: str, a: Floats, b: Floats) -> Comparison:
     """The comparison of the scores ``[n]`` of A and ``[m]`` of B."""
-    return Comparison(game, labels, (a, b), difference_interval(a, b), improvement_interval(a, b))
+    return Comparison(game, (a, b), difference_interval(a, b), improvement_interval(a, b))
 
 
 def over_environments(comparisons: Sequence[Comparison]) -> Interval:
@@ -102,8 +101,7 @@ def compare(given: Namespace) -> list[Comparison]:
         scores = []
         for group in shared_part(game, sides, given):
             scores.append(run_scores(group, None)[given.score].to_numpy(float))
-        labels = (sides[0]["group"].iloc[0], sides[1]["group"].iloc[0])
-        found.append(compare_scores(game, labels, *scores))
+        found.append(compare_scores(game, *scores))
     return found
 
 

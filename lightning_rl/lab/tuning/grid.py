@@ -37,7 +37,7 @@ def run_grid(plan: Plan) -> int:
         except UnknownScalarError as error:  # which no trial will log
             raise UserError(f"--tune metric: {error}") from error
         except UserError as error:  # diverged: a result of its own
-            fail(plan.trial_folder(name), error)
+            fail(plan.folder / name, error)
             say(f"trial {name}: {error}", error=True)
             continue
         say(f"trial {name} of {len(grid)}: {last['score']:.4g} with {settings}", error=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import threading
@@ -11,14 +12,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from lightning_rl.core.checks import optional_module
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.extras import require
 from lightning_rl.core.files import keep_record, read_text, refuse_foreign, remove
 from lightning_rl.core.lines import say
 from lightning_rl.core.modules import notes, take
 from lightning_rl.core.outputs import Out
-from lightning_rl.core.stopping import LEAVE_S, SIGNALS, after
+from lightning_rl.core.stopping import LEAVE_S, SIGNALS, after, give_back
 from lightning_rl.evolution.cluster import EXECUTORS, join_cluster, leave_cluster
 from lightning_rl.lab.scalars import UnknownScalarError
 from lightning_rl.lab.tuning.grid import run_grid
@@ -119,7 +119,11 @@ def _require_packages(algorithm: str) -> None:
     others = " or ".join(each for each in NEEDS if each != algorithm)
     remedy = f"pip install 'lightning_rl[{algorithm}]', or take {others}"
     for name in NEEDS[algorithm]:
-        optional_module(name, f"--tune algorithm={algorithm}: {name.partition('.')[0]}", remedy)
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            what = f"--tune algorithm={algorithm}: {name.partition('.')[0]}"
+            raise UserError(f"{what} is not installed ({error}); {remedy}") from error
 
 
 def trial_bundles(options: RunOptions) -> list[dict[str, float]]:
@@ -171,10 +175,7 @@ def _fit(plan: Plan, state: Path, resume: bool) -> int:
         # count as ended.
         interrupted = signal.getsignal(signal.SIGINT) is before[signal.SIGINT]
     finally:
-        for timer in timers:
-            timer.cancel()
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        give_back(before, timers)
     if timers:
         return signal.SIGTERM
     return signal.SIGINT if interrupted else 0
@@ -196,7 +197,7 @@ def _tuner(plan: Plan, state: Path, resume: bool) -> Any:
             for report in run_trial(plan, name, settings):
                 ray_tune.report(report)
         except UserError as error:  # diverged: a result of its own, that the other trials outlive
-            fail(plan.trial_folder(name), error)
+            fail(plan.folder / name, error)
             no_metric = isinstance(error, UnknownScalarError)
             if no_metric and best_trial(read_trials(plan.folder), plan.tune.mode) is None:
                 fail(plan.folder, UserError(f"--tune metric: {error}"))  # which no trial will have

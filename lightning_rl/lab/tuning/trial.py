@@ -52,9 +52,6 @@ class Plan:
         """Where all of the search is."""
         return self.options.run_dir.parent / "tune"
 
-    def trial_folder(self, name: str) -> Path:
-        return self.folder / name
-
     @property
     def fixed(self) -> dict[str, Any]:
         """What all trials set: the budget counts, as it may be the only stop rule that they
@@ -127,7 +124,7 @@ class Plan:
         name = self.options.implementation
         # one is made here, so that what does not fit is refused once, not by each trial
         implementation(name)(self.options.gamename, implementation=name, config=config)
-        check_accelerator(self.options, config)
+        check_accelerator(self.options)
         search = self.tune.search
         inner = [key for key in search if "." in key and key.partition(".")[0] not in search]
         if inner:
@@ -150,7 +147,7 @@ def run_trial(plan: Plan, name: str, settings: Mapping[str, Any]) -> Iterator[di
     where it does not log the metric.
     """
     prepare_process()
-    folder, tune = plan.trial_folder(name), plan.tune
+    folder, tune = plan.folder / name, plan.tune
     write_text(folder / SETTINGS, yaml.safe_dump(dict(settings), sort_keys=False))
     remove(folder / FAILED)  # of an earlier start
     ((key, total),) = tune.budget.items()

@@ -72,7 +72,7 @@ RATES = "search={learning_rate: {choice: [1.0e-4, 1.0e-3, 1.0e-2, 1.0e-1]}}"
 def test_a_trial_trains_its_seeds_in_stretches_and_reports_their_mean(tmp_path, name):
     plan = plan_of(tmp_path, name)
     settings = {"learning_rate": 1e-3, "hidden": [8, 8]}
-    fail(plan.trial_folder("one"), UserError("an earlier start had no luck"))
+    fail(plan.folder / "one", UserError("an earlier start had no luck"))
     reports = list(run_trial(plan, "one", settings))
     assert [(report["report"], report["budget"]) for report in reports] == [
         (1, 200),
