@@ -20,6 +20,7 @@ from torch import Tensor
 from lightning_rl.envs.func_env import State, Step, standard_normal
 from lightning_rl.envs.synthetic import SyntheticEnv, SyntheticNet
 from lightning_rl.functional.scaling import units
+from lightning_rl.nets.members import MemberMLP
 
 REWARD_STD = (
     0.1  # about what fresh networks say: learned several times faster than rewards of 1 or 5
@@ -38,9 +39,17 @@ class OneStepNet(SyntheticNet):
     learned, their shift and scale ``[O]``.
     """
 
-    @property
-    def shapes(self) -> dict[str, tuple[int, int]]:
-        return {"pay": (self.obs_size, self.action_size)}
+    @cached_property
+    def heads(self) -> dict[str, MemberMLP]:
+        shapes = {
+            "pay": (self.obs_size, self.action_size),
+            "start": (self.latent_size, self.obs_size),
+        }
+        return {
+            name: MemberMLP(i, self.hidden, o, self.activation)
+            for name, (i, o) in shapes.items()
+            if i
+        }
 
     @cached_property
     def units(self) -> dict[str, int]:

@@ -41,16 +41,11 @@ class SyntheticNet:
     activation: ActivationName
     latent_size: int = 0
 
-    @property
-    def shapes(self) -> dict[str, tuple[int, int]]:
-        """Inputs and outputs of the networks, but for that of start states."""
-        size = self.action_size + self.obs_size
-        return {"state": (size, self.obs_size), "reward": (size, 1), "done": (size, 1)}
-
     @cached_property
     def heads(self) -> dict[str, MemberMLP]:
         """The networks by name, in the order of their blocks."""
-        shapes = self.shapes
+        size = self.action_size + self.obs_size
+        shapes = {"state": (size, self.obs_size), "reward": (size, 1), "done": (size, 1)}
         if self.latent_size:
             shapes["start"] = (self.latent_size, self.obs_size)
         return {
