@@ -18,7 +18,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.extras import require
 from lightning_rl.core.modules import looked_in, notes, take
 from lightning_rl.core.workers import compute_for_small_networks, cores
-from lightning_rl.evolution.executors import Evaluate, Executor, SerialExecutor, shards, unshard
+from lightning_rl.evolution.executors import Evaluate, Executor, shards, unshard
 from lightning_rl.evolution.strategies import Item, Proposal
 
 _SETTINGS = {
@@ -171,17 +171,6 @@ class RayExecutor(Executor):
         self._ray, self._started_here = ray, join_cluster(address)
         self._task = ray.remote(num_cpus=1, max_retries=-1)(_evaluate)
 
-    @classmethod
-    def make(cls, num_workers: int, ray_address: str | None) -> RayExecutor:
-        return cls(ray_address)
-
-    @staticmethod
-    def bundles(num_workers: int) -> list[dict[str, float]]:
-        """A CPU for each worker, on any machine; none for the trial's own process, which waits
-        while they work.
-        """
-        return [{}, *({"CPU": 1.0} for _ in range(max(num_workers, 1)))]
-
     def map(self, evaluate: Evaluate, proposal: Proposal, items: Sequence[Item]) -> list[Any]:
         ray = self._ray
         function, shared = ray.put(evaluate), ray.put(proposal)
@@ -210,7 +199,3 @@ def _evaluate(
     take(allowed)
     compute_for_small_networks()
     return evaluate(proposal, items)
-
-
-EXECUTORS: dict[str, type[Executor]] = {"serial": SerialExecutor, "ray": RayExecutor}
-"""Executors by the name that ``--executor`` takes."""

@@ -40,18 +40,6 @@ def unshard(parts: Sequence[Sequence[Any]]) -> list[Any]:
 class Executor(ABC):
     """Evaluates the items of a generation."""
 
-    @classmethod
-    @abstractmethod
-    def make(cls, num_workers: int, ray_address: str | None) -> Executor:
-        """The executor that ``--num_workers`` and ``--ray_address`` ask for."""
-
-    @staticmethod
-    @abstractmethod
-    def bundles(num_workers: int) -> list[dict[str, float]]:
-        """What a run that uses it, as a trial of a search, takes of a cluster: for its own
-        process, then for each worker.
-        """
-
     @abstractmethod
     def map(self, evaluate: Evaluate, proposal: Proposal, items: Sequence[Item]) -> list[Any]:
         """``evaluate`` on every item, in order."""
@@ -66,15 +54,6 @@ class SerialExecutor(Executor):
     def __init__(self, processes: int = 1):
         self.processes = max(processes, 1)
         self._pool: ProcessPoolExecutor | None = None
-
-    @classmethod
-    def make(cls, num_workers: int, ray_address: str | None) -> SerialExecutor:
-        return cls(num_workers)
-
-    @staticmethod
-    def bundles(num_workers: int) -> list[dict[str, float]]:
-        """The processes are on one machine; their parent waits while they work."""
-        return [{"CPU": max(num_workers, 1)}]
 
     def map(self, evaluate: Evaluate, proposal: Proposal, items: Sequence[Item]) -> list[Any]:
         if self.processes == 1:

@@ -232,19 +232,12 @@ class InnerLoop:
         if len(sound):
             tested = [seeds[row] for row in sound.tolist()]
             with agent.holding(agent.rows(sound)):
-                returns[sound], steps[sound] = self._tests(agent, steps[sound], spec, tested)
+                count = self.test_episodes
+                episodes = [derive_seed(seed, "test", k) for seed in tested for k in range(count)]
+                found, lengths = evaluate_agents(agent, task_envs(spec, episodes), count)
+                returns[sound] = found.cpu()
+                steps[sound] += lengths.sum(1).cpu()
         return Trained(agent, results, returns, steps)
-
-    def _tests(
-        self, agent: Actors, steps: Tensor, spec: EnvSpec, seeds: Sequence[int]
-    ) -> tuple[Tensor, Tensor]:
-        """Returns ``[N, K]`` of real test episodes; ``steps`` ``[N]`` with theirs."""
-        episodes = [
-            derive_seed(seed, "test", k) for seed in seeds for k in range(self.test_episodes)
-        ]
-        envs = task_envs(spec, episodes)
-        returns, lengths = evaluate_agents(agent, envs, self.test_episodes)
-        return returns.cpu(), lengths.sum(1).cpu() + steps
 
     def task(self, number: int) -> EnvSpec:
         """The real task as agents of kind ``number`` play it."""

@@ -34,7 +34,6 @@ from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.proxies import Proxy, SyntheticProxy, proxy_path, read_proxy, save_proxy
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.evolution.callback import Evolution, Generation, worst_for_failed
-from lightning_rl.evolution.cluster import EXECUTORS
 from lightning_rl.evolution.executors import Executor, SerialExecutor
 from lightning_rl.evolution.strategies import STRATEGIES, StrategyConfig
 from lightning_rl.methods.base import Method
@@ -226,8 +225,8 @@ class SEConfig(AgentSearchConfig):
 
 
 class ProxyRollouts(Rollouts):
-    """Data of a method whose result is a proxy: of a search, the generation that ``Evolution``
-    has made as the epoch began.
+    """Data of a method whose result is a proxy: its ``generation``; of a search the one that
+    ``Evolution`` has made as the epoch began.
     """
 
     method: Any
@@ -273,6 +272,10 @@ class ProxyMethod(Method):
     def proxy_params(self) -> Tensor:
         """The proxy to be evaluated ``[D]``."""
         raise NotImplementedError
+
+    def rollouts(self, num_workers: int = 0) -> ProxyRollouts:
+        """What is learned from, and the evaluation by fresh agents on the proxy."""
+        return ProxyRollouts(self)
 
     def configure_callbacks(self) -> list[Callback]:
         """``SaveProxy``, which Lightning adds to the Trainer's own callbacks."""
@@ -417,16 +420,10 @@ class ProxySearch(ProxyMethod):
     def proxy_params(self) -> Tensor:
         return self.strategy.best
 
-    def distribute(self, executor: str, num_workers: int, ray_address: str | None) -> None:
-        """Says where a generation is evaluated."""
-        self.executor = EXECUTORS[executor].make(num_workers, ray_address)
-
     def rollouts(self, num_workers: int = 0) -> ProxyRollouts:
-        """The generations, and the evaluation by fresh agents; num_workers: processes that
-        evaluate a generation.
-        """
+        """num_workers: processes that evaluate a generation."""
         self.num_workers = num_workers
-        return ProxyRollouts(self)
+        return super().rollouts(num_workers)
 
     def configure_callbacks(self) -> list[Callback]:
         """``Evolution``, which drives the outer loop, and ``SaveProxy``; Lightning adds them to

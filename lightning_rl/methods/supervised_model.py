@@ -10,6 +10,7 @@ state]``, the done network left as it was initialised.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any, NamedTuple
 
 import torch
@@ -25,7 +26,6 @@ from lightning_rl.core.schema import STRICT, Agents, Batch, HiddenSizes, MethodC
 from lightning_rl.core.seeding import derive_seed, generator
 from lightning_rl.envs.proxies import SyntheticProxy
 from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.envs.synthetic import SyntheticNet
 from lightning_rl.functional import compat
 from lightning_rl.methods.inner_loop import (
     InnerLoop,
@@ -33,7 +33,7 @@ from lightning_rl.methods.inner_loop import (
     ignored_keys_of_agents,
     task_envs,
 )
-from lightning_rl.methods.proxy_search import ProxyMethod, ProxyRollouts
+from lightning_rl.methods.proxy_search import ProxyMethod
 from lightning_rl.methods.registry import register_method
 from lightning_rl.nets.members import ActivationName
 
@@ -123,45 +123,6 @@ def collect(cfg: MBRLConfig, spec: EnvSpec, run_seed: int, device: torch.device)
     return Data(obs, act, reward, (discount == 0).float(), next_obs)
 
 
-def model_input(act: Tensor, obs: Tensor) -> Tensor:
-    """What the networks of a synthetic environment see ``[..., A + O]``."""
-    return torch.cat([act, obs], dim=-1)
-
-
-def model_losses(net: SyntheticNet, params: Tensor, x: Tensor, data: Data) -> dict[str, Tensor]:
-    """``state``, ``reward`` (mean squared errors) and ``done`` (log loss) of a model with params
-    ``[1, D]``; x: its input.
-    """
-    blocks = net.split(params)
-    state, reward, done = (
-        head(blocks[name], x.unsqueeze(0))[0] for name, head in net.heads.items()
-    )
-    return {
-        "state": F.mse_loss(state, data.next_obs),
-        "reward": F.mse_loss(reward.squeeze(-1), data.reward),
-        "done": F.binary_cross_entropy_with_logits(done.squeeze(-1), data.terminated),
-    }
-
-
-class Transitions(ProxyRollouts):
-    """The data of a run, collected when it is first needed; it depends on the run's seed alone,
-    so nothing is saved.
-    """
-
-    def __init__(self, method: MBRL):
-        super().__init__(method)
-        self.data: Data | None = None
-
-    def next_batch(self) -> Data:
-        if self.data is None:
-            with torch.enable_grad():
-                single = dataclasses.replace(
-                    self.method.spec, repeat=1
-                )  # an evaluation repeats the actions of its agent
-                self.data = collect(self.method.cfg, single, self.method.seed, self.method.device)
-        return self.data
-
-
 @register_method("MBRL")
 class MBRL(ProxyMethod):
     """A learned model of the task; an epoch is one pass over the data."""
@@ -202,14 +163,17 @@ class MBRL(ProxyMethod):
         self.params = nn.Parameter(
             self.net.init([torch.Generator().manual_seed(derive_seed(self.seed, "proxy start"))])
         )
-        self.model_input = compat.swapped_model_input if cfg.published else model_input
         self.learned = ("state", "reward") if cfg.published else ("state", "reward", "done")
 
-    def rollouts(self, num_workers: int = 0) -> Transitions:
-        """The transitions of the task, collected in this process, and the evaluation by fresh
-        agents on the model.
+    @functools.cached_property
+    def generation(self) -> Data:
+        """The transitions of the task, collected when they are first needed; they depend on the
+        run's seed alone, so nothing is saved.
         """
-        return Transitions(self)
+        # an evaluation repeats the actions of its agent
+        single = dataclasses.replace(self.spec, repeat=1)
+        with torch.enable_grad():
+            return collect(self.cfg, single, self.seed, self.device)
 
     def proxy_params(self) -> Tensor:
         return self.params.detach()[0]
@@ -218,8 +182,19 @@ class MBRL(ProxyMethod):
         return [torch.optim.Adam([self.params], lr=self.cfg.learning_rate)]
 
     def losses(self, data: Data) -> dict[str, Tensor]:
-        """The model's losses on transitions."""
-        return model_losses(self.net, self.params, self.model_input(data.act, data.obs), data)
+        """Mean squared errors of ``state`` and ``reward``, log loss of ``done``."""
+        x = torch.cat([data.act, data.obs], dim=-1)
+        if self.cfg.published:
+            x = compat.swapped_model_input(data.act, data.obs)
+        blocks = self.net.split(self.params)
+        state, reward, done = (
+            head(blocks[name], x.unsqueeze(0))[0] for name, head in self.net.heads.items()
+        )
+        return {
+            "state": F.mse_loss(state, data.next_obs),
+            "reward": F.mse_loss(reward.squeeze(-1), data.reward),
+            "done": F.binary_cross_entropy_with_logits(done.squeeze(-1), data.terminated),
+        }
 
     def train_epoch(self, data: Data) -> None:
         """One pass over the training data in shuffled minibatches."""

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from lightning_rl.methods.base import Method
 
 T = TypeVar("T")
+Series = tuple[str, tuple[float, ...] | None, ActionMode]
+"""Episodes of one command: the prefix of their metrics, the command, and how actions are chosen."""
 
 
 class OneBatch:
@@ -94,27 +96,30 @@ class Rollouts(LightningDataModule):
         once, and ``with_greedy`` says so.
         """
         assert self.evaluator is not None
-        method, epoch, count = self.method, self.method.current_epoch, self.method.cfg.eval_episodes
-        first = method.first_command()
-        series: dict[str, tuple[tuple[float, ...] | None, ActionMode]] = {}
-        series["eval"] = (first, "sampled")
-        if policy.noise_size:
-            series["eval_greedy"] = (first, "greedy")
-        for prefix, probe in method.probe_commands().items():
-            series[prefix] = (probe, "sampled")
+        epoch, count = self.method.current_epoch, self.method.cfg.eval_episodes
         requests: list[Request] = []
-        for command, mode in series.values():
+        self._prefixes = []
+        for prefix, command, mode in self.series(policy):
             requests += evaluation_requests(seed, "evaluation", epoch, count, command, mode)
-        self._prefixes = list(series)
+            self._prefixes += [prefix] * count
         self.evaluator.start(requests, policy.state_dict(), version=epoch + 1)
+
+    def series(self, policy: Actor) -> Iterator[Series]:
+        """The series of episodes of an evaluation."""
+        first = self.method.first_command()
+        yield "eval", first, "sampled"
+        if policy.noise_size:
+            yield "eval_greedy", first, "greedy"
+        for prefix, probe in self.method.probe_commands().items():
+            yield prefix, probe, "sampled"
 
     def finish_playing(self) -> dict[str, list[Episode]]:
         """The episodes, by the prefix of their metrics."""
         assert self.evaluator is not None
-        episodes, count = self.evaluator.finish(), self.method.cfg.eval_episodes
-        return {
-            prefix: episodes[i * count : (i + 1) * count] for i, prefix in enumerate(self._prefixes)
-        }
+        played: dict[str, list[Episode]] = {}
+        for prefix, episode in zip(self._prefixes, self.evaluator.finish(), strict=True):
+            played.setdefault(prefix, []).append(episode)
+        return played
 
     def train_dataloader(self) -> OneBatch:
         return OneBatch(self.next_batch, self.trainer)

@@ -356,8 +356,10 @@ def _build_method(
         refuse_sizes(method, "lrl.train", options.settings)
     if options.reload is not None:
         load_weights(method, options.reload)
-    if method.has_population:
-        method.distribute(options.executor, options.num_workers, options.ray_address)
+    if options.executor == "ray":
+        from lightning_rl.evolution.cluster import RayExecutor
+
+        method.executor = RayExecutor(options.ray_address)
     return method
 
 

@@ -49,7 +49,7 @@ def test_shards_come_back_in_order(items, count):
 
 
 def test_processes_give_the_same_outcomes():
-    here, there = SerialExecutor.make(0, None), SerialExecutor.make(2, None)
+    here, there = SerialExecutor(0), SerialExecutor(2)
     assert (here.processes, there.processes) == (1, 2)
     try:
         for _ in range(2):

@@ -47,7 +47,6 @@ MUTATIONS = [
     ),
     *area(
         "evolution/executors.py", "evolution/test_executors.py::test_processes_give_the_same_outcomes",
-        ("return cls(num_workers)", "return cls()"),
         ("            self._pool = None", "            pass"),
         ("self.processes = max(processes, 1)", "self.processes = processes"),
     ),

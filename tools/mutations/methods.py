@@ -219,8 +219,8 @@ MUTATIONS = [
     ),
     *area(
         "methods/supervised_model.py", "methods/test_generations_by_hand.py",
-        ("compat.swapped_model_input if cfg.published else model_input", "model_input"),
-        ("torch.cat([act, obs], dim=-1)", "torch.cat([obs, act], dim=-1)"),
+        ("if self.cfg.published:", "if False:"),
+        ("torch.cat([data.act, data.obs], dim=-1)", "torch.cat([data.obs, data.act], dim=-1)"),
         ("(discount == 0).float()", "(discount != 0).float()"),
         ("train = (~held_out).nonzero().squeeze(1)", "train = torch.arange(len(data.reward))"),
         ("data.rows(held_out.nonzero().squeeze(1))", "data.rows(train)"),

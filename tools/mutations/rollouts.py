@@ -56,7 +56,7 @@ MUTATIONS = [
         ("version=epoch + 1", "version=epoch"),
         ('purpose, epoch, i', 'purpose, epoch'),
         ('purpose, epoch', 'purpose, 0'),
-        ("episodes[i * count : (i + 1) * count]", "episodes[:count]"),
+        ("self._prefixes += [prefix] * count", "self._prefixes = [prefix] * count + self._prefixes"),
     ),
     *area(
         "rollouts/collected.py", "rollouts/test_rollouts_by_hand.py",

@@ -19,7 +19,7 @@ from lightning_rl.core.lines import say
 from lightning_rl.core.modules import notes, take
 from lightning_rl.core.outputs import Out
 from lightning_rl.core.stopping import LEAVE_S, SIGNALS, after, give_back
-from lightning_rl.evolution.cluster import EXECUTORS, join_cluster, leave_cluster
+from lightning_rl.evolution.cluster import join_cluster, leave_cluster
 from lightning_rl.lab.scalars import UnknownScalarError
 from lightning_rl.lab.tuning.grid import run_grid
 from lightning_rl.lab.tuning.results import (
@@ -130,7 +130,11 @@ def trial_bundles(options: RunOptions) -> list[dict[str, float]]:
     """What a trial takes of the cluster: its own process, then each worker of its population; Ray
     gives a trial all of them, or lets it wait.
     """
-    trial, *workers = EXECUTORS[options.executor].bundles(options.num_workers or 0)
+    count = max(options.num_workers or 0, 1)
+    # processes are on one machine, workers of Ray on any; their parent waits while they work
+    trial, workers = {"CPU": float(count)}, list[dict[str, float]]()
+    if options.executor == "ray":
+        trial, workers = {}, [{"CPU": 1.0}] * count
     if options.accelerator == "gpu":
         trial = {**trial, "GPU": 1.0}
     return [trial, *workers]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from lightning_rl.methods.pareto.buffer import FrontBuffer, vector_returns
 from lightning_rl.methods.pareto.command import fulfilled
 from lightning_rl.nets.policies import Actor
 from lightning_rl.rollouts.collected import CollectedRollouts, training_requests, warm_up_requests
-from lightning_rl.rollouts.data_module import evaluation_requests
+from lightning_rl.rollouts.data_module import Series
 from lightning_rl.rollouts.episode_buffer import FlatEpisodes
 
 if TYPE_CHECKING:
@@ -88,18 +89,10 @@ class ParetoRollouts(CollectedRollouts):
             scalars=scalars,
         )
 
-    def start_playing(self, seed: int, policy: Actor) -> None:
-        """Begins to play greedy episodes of each command of the front."""
-        assert self.evaluator is not None
-        epoch, count = self.pcn.current_epoch, self.cfg.eval_episodes
-        requests = []
+    def series(self, policy: Actor) -> Iterator[Series]:
+        """Greedy episodes of each command of the front."""
         for command in self.pcn.target.commands():
-            requests += evaluation_requests(seed, "evaluation", epoch, count, command, "greedy")
-        self.evaluator.start(requests, policy.state_dict(), version=epoch + 1)
-
-    def finish_playing(self) -> dict[str, list[Episode]]:
-        assert self.evaluator is not None
-        return {"eval": self.evaluator.finish()}
+            yield "eval", command, "greedy"
 
     def state_dict(self) -> dict[str, Any]:
         return {**super().state_dict(), "buffer": self.buffer.state_dict()}

@@ -42,8 +42,8 @@ class CheckedCommand(Command):
     own: Command
 
     def __post_init__(self) -> None:  # a part is frozen
-        object.__setattr__(self, "names", self.own.names)
-        object.__setattr__(self, "in_deviations", self.own.in_deviations)
+        for name in ("names", "in_deviations", "buffer"):
+            object.__setattr__(self, name, getattr(self.own, name))
 
     def fulfilled(self, episodes: FlatEpisodes) -> Tensor:
         return checked_result(
@@ -71,20 +71,18 @@ class CheckedCommand(Command):
         return checked_result(self.own, "after", left, command.shape, meaning).numpy()
 
     def following_numbers(self, buffer: EpisodeBuffer) -> tuple[float, ...]:
-        found = checked_result(
-            self.own,
-            "following_numbers",
-            self.own.following_numbers(buffer),
-            (len(self.names) - 1,),
-            "a number for each of names but the first",
-        )
-        return tuple(found.tolist())
+        following = self.own.following_numbers(buffer)
+        return self._numbers("following_numbers", following, self.names[1:])
+
+    def completed(self, first: float, following: Sequence[float]) -> tuple[float, ...]:
+        return self._numbers("completed", self.own.completed(first, following), self.names)
 
     def scales(self, return_scale: float) -> tuple[float, ...]:
-        scales = self.own.scales(return_scale)
-        shape = (len(self.names),)
-        found = checked_result(self.own, "scales", scales, shape, "a number for each of names")
-        return tuple(found.tolist())
+        return self._numbers("scales", self.own.scales(return_scale), self.names)
+
+    def _numbers(self, method: str, result: Any, names: Sequence[str]) -> tuple[float, ...]:
+        meaning = f"a number for each of {', '.join(names)}" if names else "none"
+        return tuple(checked_result(self.own, method, result, (len(names),), meaning).tolist())
 
     @property
     def is_episode_return(self) -> bool:

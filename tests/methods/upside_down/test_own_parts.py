@@ -2,6 +2,7 @@
 what cannot be is refused in one line.
 """
 
+import math
 import re
 import subprocess
 import sys
@@ -18,8 +19,10 @@ from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
 from lightning_rl.methods.upside_down import config
 from lightning_rl.methods.upside_down.config import CONFIG
+from lightning_rl.methods.upside_down.owed import Owed
+from lightning_rl.methods.upside_down.survival import Survival
 from lightning_rl.methods.upside_down.weightings import WEIGHTINGS
-from lightning_rl.rollouts.episode_buffer import flatten
+from lightning_rl.rollouts.episode_buffer import EpisodeBuffer, flatten
 
 PAGE = (ROOT / "docs" / "how_to" / "own_command.md").read_text()
 FILES = dict(re.findall(r'```python title="(.*?)"\n(.*?)```', PAGE, re.DOTALL))
@@ -59,6 +62,19 @@ def test_own_parts_by_hand(parts):
     assert top_share().weights(episodes).tolist() == [0.0, 0.0, 0.0, 4.0]
     mean, sd = record(more=0.5).fit(torch.tensor([1.0, 3.0]))
     assert float(mean) == pytest.approx(3 + 0.5 * float(sd))
+
+
+def test_an_own_command_that_extends_one_of_ours_completes_and_keeps_what_that_does(monkeypatch):
+    for ours, name in ((Survival, "survival"), (Owed, "owed")):
+        monkeypatch.setitem(KINDS["command"].classes, "mine", type("Mine", (ours,), {}))
+        commands = []
+        for command in (name, "mine"):
+            given = {"standardise": False} if ours is Survival else {"preset": "obedient"}
+            method = lrl.RCPR("lunarlander", command=command, command_limit=math.inf, **given)
+            commands.append(method.command)
+        assert commands[0].buffer is commands[1].buffer
+        assert commands[0].completed(100.0, (0.5,)) == commands[1].completed(100.0, (0.5,))
+    assert commands[0].buffer is not EpisodeBuffer
 
 
 @pytest.mark.parametrize("num_workers", [0, 1])
