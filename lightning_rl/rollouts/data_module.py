@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from lightning_rl.methods.base import Method
 
 T = TypeVar("T")
-Series = tuple[str, tuple[float, ...] | None, ActionMode]
-"""Episodes of one command: the prefix of their metrics, the command, and how actions are chosen."""
 
 
 class OneBatch:
@@ -104,8 +102,8 @@ class Rollouts(LightningDataModule):
             self._prefixes += [prefix] * count
         self.evaluator.start(requests, policy.state_dict(), version=epoch + 1)
 
-    def series(self, policy: Actor) -> Iterator[Series]:
-        """The series of episodes of an evaluation."""
+    def series(self, policy: Actor) -> Iterator[tuple[str, Any, ActionMode]]:
+        """The series of an evaluation: prefix of their metrics, command, how actions are chosen."""
         first = self.method.first_command()
         yield "eval", first, "sampled"
         if policy.noise_size:

@@ -11,13 +11,12 @@ import torch
 from torch import Tensor
 
 from lightning_rl.core.seeding import generator
-from lightning_rl.core.types import Episode, Request
+from lightning_rl.core.types import ActionMode, Episode, Request
 from lightning_rl.methods.base import episode_scalars
 from lightning_rl.methods.pareto.buffer import FrontBuffer, vector_returns
 from lightning_rl.methods.pareto.command import fulfilled
 from lightning_rl.nets.policies import Actor
 from lightning_rl.rollouts.collected import CollectedRollouts, training_requests, warm_up_requests
-from lightning_rl.rollouts.data_module import Series
 from lightning_rl.rollouts.episode_buffer import FlatEpisodes
 
 if TYPE_CHECKING:
@@ -89,7 +88,7 @@ class ParetoRollouts(CollectedRollouts):
             scalars=scalars,
         )
 
-    def series(self, policy: Actor) -> Iterator[Series]:
+    def series(self, policy: Actor) -> Iterator[tuple[str, Any, ActionMode]]:
         """Greedy episodes of each command of the front."""
         for command in self.pcn.target.commands():
             yield "eval", command, "greedy"
