@@ -12,8 +12,6 @@ from lightning_rl.cli.commands import with_flags
 from lightning_rl.cli.flags import FLAGS, Mode
 from lightning_rl.cli.parser import mode_of
 from lightning_rl.core.errors import UserError
-from lightning_rl.evolution import cluster
-from lightning_rl.run.options import KINDS
 
 
 @pytest.mark.parametrize(
@@ -267,7 +265,3 @@ def test_flags_that_go_together(flags, mode):
 
 def test_a_flag_and_a_setting_may_say_the_same():
     assert with_flags({"max_epochs": 2}, {"--max_epochs": ("max_epochs", 2)}) == {"max_epochs": 2}
-
-
-def test_executors_are_those_that_there_are():
-    assert KINDS["executor"].words == tuple(cluster.EXECUTORS)
