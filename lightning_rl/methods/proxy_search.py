@@ -225,8 +225,8 @@ class SEConfig(AgentSearchConfig):
 
 
 class ProxyRollouts(Rollouts):
-    """Data of a method whose result is a proxy: its ``generation``; of a search the one that
-    ``Evolution`` has made as the epoch began.
+    """Data of a method whose result is a proxy: of a search, the generation that ``Evolution``
+    has made as the epoch began.
     """
 
     method: Any
@@ -272,10 +272,6 @@ class ProxyMethod(Method):
     def proxy_params(self) -> Tensor:
         """The proxy to be evaluated ``[D]``."""
         raise NotImplementedError
-
-    def rollouts(self, num_workers: int = 0) -> ProxyRollouts:
-        """What is learned from, and the evaluation by fresh agents on the proxy."""
-        return ProxyRollouts(self)
 
     def configure_callbacks(self) -> list[Callback]:
         """``SaveProxy``, which Lightning adds to the Trainer's own callbacks."""
@@ -421,9 +417,11 @@ class ProxySearch(ProxyMethod):
         return self.strategy.best
 
     def rollouts(self, num_workers: int = 0) -> ProxyRollouts:
-        """num_workers: processes that evaluate a generation."""
+        """The generations, and the evaluation by fresh agents; num_workers: processes that
+        evaluate a generation.
+        """
         self.num_workers = num_workers
-        return super().rollouts(num_workers)
+        return ProxyRollouts(self)
 
     def configure_callbacks(self) -> list[Callback]:
         """``Evolution``, which drives the outer loop, and ``SaveProxy``; Lightning adds them to

@@ -10,7 +10,6 @@ state]``, the done network left as it was initialised.
 from __future__ import annotations
 
 import dataclasses
-import functools
 from typing import Any, NamedTuple
 
 import torch
@@ -33,7 +32,7 @@ from lightning_rl.methods.inner_loop import (
     ignored_keys_of_agents,
     task_envs,
 )
-from lightning_rl.methods.proxy_search import ProxyMethod
+from lightning_rl.methods.proxy_search import ProxyMethod, ProxyRollouts
 from lightning_rl.methods.registry import register_method
 from lightning_rl.nets.members import ActivationName
 
@@ -123,6 +122,24 @@ def collect(cfg: MBRLConfig, spec: EnvSpec, run_seed: int, device: torch.device)
     return Data(obs, act, reward, (discount == 0).float(), next_obs)
 
 
+class Transitions(ProxyRollouts):
+    """The data of a run, collected when it is first needed; it depends on the run's seed alone,
+    so nothing is saved.
+    """
+
+    def __init__(self, method: MBRL):
+        super().__init__(method)
+        self.data: Data | None = None
+
+    def next_batch(self) -> Data:
+        if self.data is None:
+            # an evaluation repeats the actions of its agent
+            single = dataclasses.replace(self.method.spec, repeat=1)
+            with torch.enable_grad():
+                self.data = collect(self.method.cfg, single, self.method.seed, self.method.device)
+        return self.data
+
+
 @register_method("MBRL")
 class MBRL(ProxyMethod):
     """A learned model of the task; an epoch is one pass over the data."""
@@ -165,15 +182,11 @@ class MBRL(ProxyMethod):
         )
         self.learned = ("state", "reward") if cfg.published else ("state", "reward", "done")
 
-    @functools.cached_property
-    def generation(self) -> Data:
-        """The transitions of the task, collected when they are first needed; they depend on the
-        run's seed alone, so nothing is saved.
+    def rollouts(self, num_workers: int = 0) -> Transitions:
+        """The transitions of the task, collected in this process, and the evaluation by fresh
+        agents on the model.
         """
-        # an evaluation repeats the actions of its agent
-        single = dataclasses.replace(self.spec, repeat=1)
-        with torch.enable_grad():
-            return collect(self.cfg, single, self.seed, self.device)
+        return Transitions(self)
 
     def proxy_params(self) -> Tensor:
         return self.params.detach()[0]

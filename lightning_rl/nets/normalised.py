@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lightning_rl.core.types import FloatArray
+from lightning_rl.core.types import Episode, FloatArray
 from lightning_rl.functional.moments import merged
 
 LIMIT = 10.0
@@ -40,6 +40,10 @@ class ObsNormaliser(nn.Module):
         after = merged(before, obs.to(self.mean.device))
         for buffer, value in zip(before, after, strict=True):
             buffer.copy_(value)
+
+    def see_episodes(self, episodes: Sequence[Episode]) -> None:
+        """Counts in what episodes have observed."""
+        self.see(torch.from_numpy(np.concatenate([episode.obs for episode in episodes])))
 
     def shift_and_scale(self) -> tuple[Tensor, Tensor]:
         """Of single precision ``[O]``, which networks have."""

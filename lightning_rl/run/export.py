@@ -119,7 +119,7 @@ def graph(whole: WholePolicy) -> torch.export.ExportedProgram:
 def onnx_model(program: torch.export.ExportedProgram, whole: WholePolicy) -> bytes:
     """The same as an ONNX model; its inputs and outputs have the names of the policy's."""
     try:
-        with quiet("torch.onnx", logging.ERROR, ""):  # packages that it can do without
+        with quiet("torch.onnx", logging.ERROR, ""):  # advice on packages it can do without
             made = torch.onnx.export(
                 program, output_names=whole.outputs, dynamo=True, external_data=False, verbose=False
             )

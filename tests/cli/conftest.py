@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import pytorch_lightning  # noqa: F401, as the first command that needs it would say that it loads it
 from helpers.runs import run_dir, train_cli
 
 

@@ -358,7 +358,8 @@ def require_one_run_per_seed(table: pd.DataFrame) -> None:
 
     A line where the runs of a group differ in more than their seed.
     """
-    runs, groups = table.drop_duplicates("run"), ["gamename", "group"]
+    groups = ["gamename", "group"]
+    runs = table.drop_duplicates("run")
     for _, same in runs.groupby([*groups, "seed"], sort=False)["run"]:
         if len(same) > 1:
             raise UserError(

@@ -131,10 +131,13 @@ def trial_bundles(options: RunOptions) -> list[dict[str, float]]:
     gives a trial all of them, or lets it wait.
     """
     count = max(options.num_workers or 0, 1)
-    # processes are on one machine, workers of Ray on any; their parent waits while they work
-    trial, workers = {"CPU": float(count)}, list[dict[str, float]]()
+    trial: dict[str, float] = {}
+    workers: list[dict[str, float]] = []
+    # workers of Ray are on any machine, processes on that of their parent, which waits meanwhile
     if options.executor == "ray":
-        trial, workers = {}, [{"CPU": 1.0}] * count
+        workers = [{"CPU": 1.0}] * count
+    else:
+        trial["CPU"] = count
     if options.accelerator == "gpu":
         trial = {**trial, "GPU": 1.0}
     return [trial, *workers]

@@ -81,7 +81,7 @@ class UpsideDownRollouts(CollectedRollouts):
         self.buffer.add(fresh)
         self.target.update_from_buffer(self.buffer)
         if self.method.normaliser:
-            self.method.normaliser.see(flatten(fresh).obs)
+            self.method.normaliser.see_episodes(fresh)
 
     def make_batch(self, epoch: int, episodes: list[Episode], waited: float) -> UpsideDownEpoch:
         fresh, held_out = self._split(epoch, episodes)
