@@ -8,7 +8,7 @@
 # make notebooks  executes the notebooks anew
 # make bench    all speeds beside what bounds them, to results/speed.md: 15 minutes alone on the machine (ARGS="--only loops --smoke")
 # make peers    our agents beside rejax, sbx and Stable-Baselines3, in an environment of their own: half an hour (ARGS="--only PPO-8 --quick")
-# make speedrun  seconds until five seeds of RCP-A hold 250 on LunarLander; the README has the record (ARGS adds flags of trainer.py)
+# make speedrun  seconds until five seeds of RCP-A hold 250 on LunarLander; results/speedrun.csv has the races (ARGS adds flags of trainer.py)
 # make fuzz     hostile command lines and files, thousands of them (ARGS="--hypothesis-seed=7" for others)
 # make mutants  are the tests good? Hundreds of wrong formulas, one at a time, of which they must notice 95 % (ARGS="--only evolution/")
 # make archive  this commit for a DOI, in build/: code, results, CITATION.cff, the environment, a checksum of every file

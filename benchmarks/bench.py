@@ -40,7 +40,13 @@ train one. The first turn, which compiles, does not count. Ours over it: of turn
 other. Return: the mean of the last three evaluations, ten episodes a seed, of the agents that were
 timed; a seed learns that comes two thirds of the way from chance to the best. Limit: the matrix
 products of the updates and DDQN's tanh, or the bytes of batches, weights, gradients and moments,
-whichever takes longer at the rates of large tensors. Measured by `make peers`.
+whichever takes longer at the rates of large tensors. Load: of the minute before a comparison, the
+one before it included. Measured by `make peers`.
+
+Timed is the loop alone: ours without Lightning's epochs, logs and evaluations, in compiled
+environments of ours; theirs is their `learn`, without callbacks, or their compiled loop. Whole runs
+differ less: in the claims `beside-…` and `sb3-…`, mostly from before our loops were compiled,
+Stable-Baselines3 takes 1.0 to 2.2 times our CPU time.
 
 <!-- made by: lightning-rl speed agents results/peers.csv -->
 

@@ -93,10 +93,11 @@ def actor_critic(method: PolicyGradient) -> Work:
     return update, flops, 1
 
 
-def ppo() -> Work:
+def ppo(kernels: str = "numba") -> Work:
     """All updates on one roll-out of PPO."""
     cls: Any = implementation("PPO")
-    agent: PPO = cls("lunarlander", implementation="PPO", seed=0).agent
+    agent: PPO = cls("lunarlander", implementation="PPO", seed=0, kernels=kernels).agent
+
     cfg = agent.cfg
     for filled in (agent.obs, agent.next_obs, agent.reward):
         filled.normal_()
@@ -109,7 +110,7 @@ def ppo() -> Work:
         + mlp_flops(sizes[1], cfg.rollout_steps, 2)
     )
     updates = cfg.epochs * cfg.rollout_steps // (cfg.batch_size or cfg.rollout_steps)
-    return lambda: agent.update(None, 0), flops / updates, updates
+    return lambda: agent.learn_from_rollout(None, 0), flops / updates, updates
 
 
 def tables(smoke: bool) -> Iterator[Table]:
@@ -122,8 +123,9 @@ def tables(smoke: bool) -> Iterator[Table]:
         "RCP-A, critic": critic(RCPA(game, seed=0)),
         "UDRL": upside_down(UDRL(game, seed=0)),
         "UDRL, batches of 768": upside_down(UDRL(game, seed=0, batch_size=768)),
-        f"AAC, {STEPS:,} steps": actor_critic(PolicyGradient(game, implementation="AAC", seed=0)),
-        "PPO": ppo(),
+        f"AAC, {STEPS:,} steps": actor_critic(PolicyGradient(game, implementation="AAC", seed=0)),        "PPO": ppo(),
+        "PPO, by torch": ppo("torch"),
+
     }
 
     def timed(work: Work) -> Measure:
