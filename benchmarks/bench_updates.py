@@ -123,9 +123,9 @@ def tables(smoke: bool) -> Iterator[Table]:
         "RCP-A, critic": critic(RCPA(game, seed=0)),
         "UDRL": upside_down(UDRL(game, seed=0)),
         "UDRL, batches of 768": upside_down(UDRL(game, seed=0, batch_size=768)),
-        f"AAC, {STEPS:,} steps": actor_critic(PolicyGradient(game, implementation="AAC", seed=0)),        "PPO": ppo(),
+        f"AAC, {STEPS:,} steps": actor_critic(PolicyGradient(game, implementation="AAC", seed=0)),
+        "PPO": ppo(),
         "PPO, by torch": ppo("torch"),
-
     }
 
     def timed(work: Work) -> Measure:

@@ -8,8 +8,8 @@
 The environment of its own has d3rlpy, box2d, pygame, mujoco and imageio from the index.
 
 Every side has the same episodes and the same number of updates (the Decision Transformer a tenth),
-with the batches, networks and rates of its own. Rows are appended to results/offline.csv; those that are there are not measured again. CPU seconds
-are of the training.
+with the batches, networks and rates of its own. Rows are appended to results/offline.csv; those
+that are there are not measured again. CPU seconds are of the training.
 
 Datasets: ``random``, uniform actions; ``expert``, the package's agent; ``medium-replay``, all that
 an RCP-A has played until it is about half as good.

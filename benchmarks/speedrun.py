@@ -11,7 +11,8 @@ episodes. Seconds are those on the wall from the start of this program, imports 
 of a seed's run; the record is that of the last seed. A seed that spends its budget first does not
 hold 250, and then there is no record.
 
-Every seed is a row of results/speedrun.csv, whatever came of it. The runs stay under exp_dir/<gamename>/speedrun_<time>/.
+Every seed is a row of results/speedrun.csv, whatever came of it. The runs stay under
+exp_dir/<gamename>/speedrun_<time>/.
 """
 
 from __future__ import annotations
@@ -88,8 +89,8 @@ def speedrun(words: Sequence[str], records: Path = RECORDS) -> int:
         table.append(csv_lines([[row[name] for name in COLUMNS] for row in rows]))
     for row in rows:
         result = f"{row['outcome']}, {row['seconds'] or '–'} s, {row['env_steps']:,} steps"
-        say(f"seed {row['seed']}: {result}")    use(["speed", "records", str(records)])
-
+        say(f"seed {row['seed']}: {result}")
+    use(["speed", "records", str(records)])
     return code
 
 

@@ -78,10 +78,10 @@ def test_updates_stand_beside_their_products():
         "RCP-A, policy, by torch",
         "RCP-A, critic",
         "UDRL",
-        "UDRL, batches of 768",        "AAC, 1,000 steps",
+        "UDRL, batches of 768",
+        "AAC, 1,000 steps",
         "PPO",
         "PPO, by torch",
-
     ]
     assert all(float(row[-1]) > 0 for row in updates.rows)
 
