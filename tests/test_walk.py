@@ -24,7 +24,7 @@ from density import code_tokens
 
 PACKAGE = Path(lightning_rl.__file__).parent
 PLUMBING = re.compile(
-    r"(core|run|cli)/|.*fused\w*\.py|nets/flat\.py|methods/compiling\.py"
+    r"(core|run|cli)/|.*fused\w*\.py|nets/flat\.py|(agents|methods|nets)/compiling\.py"
     r"|(__init__|methods/registry|envs/(spec|spaces|gym|films|checked))\.py"
 )
 

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from lightning_rl.agents.stack import SeededMembers
 from lightning_rl.agents.variation import Variation
-from lightning_rl.core.checks import has_numba
 from lightning_rl.core.schema import STRICT, HiddenSizes, MethodConfig, Share, Width
 from lightning_rl.envs.batch import EnvBatch
 from lightning_rl.envs.spec import EnvSpec
@@ -191,17 +190,6 @@ class Agent(Actors):
         one. Changes ``progress.total`` and ``length`` in place.
         """
         return None
-
-    def may_compile(self, net: Any, base: Any) -> bool:
-        """Whether the updates that ``base`` makes of ``net`` are compiled."""
-        return (
-            self.cfg.kernels == "numba"
-            and self.cfg.curiosity == "none"
-            and self.device.type == "cpu"
-            and net.compilable
-            and type(self).update is base.update  # type: ignore[attr-defined]
-            and has_numba()
-        )
 
     @abstractmethod
     def adopt(self, net: nn.Module) -> None:

@@ -24,6 +24,7 @@ from lightning_rl.agents.base import (
     Transition,
     member_hyperparameters,
 )
+from lightning_rl.agents.compiling import may_compile
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.replay import OffPolicyAgent, OffPolicyConfig, anything_follows, track
 from lightning_rl.agents.stack import frozen
@@ -122,7 +123,7 @@ class DDQN(OffPolicyAgent):
     @property
     def compiles(self) -> bool:
         """Whether its updates are compiled."""
-        return self.may_compile(self.net, DDQN)
+        return may_compile(self, self.net, DDQN)
 
     def learn_from_replay(self, noise: Tensor, active: Tensor | None, step: int) -> None:
         if (step + 1) % self.cfg.train_interval:

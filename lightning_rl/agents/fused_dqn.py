@@ -39,7 +39,8 @@ def nets_of(net: MemberNet, batch: int, number: int = 0) -> tuple[Net, ...]:
         return (net_of(shape_of_members(net), batch, number),)
     features, *heads = map(shape_of_members, net.parts)
     nets = [net_of(features, batch, number)]
-    nets += [net_of(head, batch, number, to_inputs=True) for head in heads]
+    for place, head in enumerate(heads):  # of one action both have one shape, but own memory
+        nets.append(net_of(head, batch, 2 * number + place, to_inputs=True))
     return tuple(nets)
 
 

@@ -31,6 +31,7 @@ from lightning_rl.agents.base import (
     Transition,
     member_hyperparameters,
 )
+from lightning_rl.agents.compiling import may_compile
 from lightning_rl.agents.icm import ICM
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.variation import Variation
@@ -263,7 +264,7 @@ class PPO(Agent):
     @property
     def compiles(self) -> bool:
         """Whether its updates are compiled."""
-        return self.encoder is None and self.may_compile(self.actor, PPO)
+        return self.encoder is None and may_compile(self, self.actor, PPO)
 
     @torch.enable_grad()
     def update(self, active: Tensor | None, number: int) -> None:

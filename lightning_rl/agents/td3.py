@@ -22,6 +22,7 @@ from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
 from lightning_rl.agents.base import Progress, Transition, member_hyperparameters
+from lightning_rl.agents.compiling import may_compile
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.replay import OffPolicyAgent, OffPolicyConfig, anything_follows, track
 from lightning_rl.agents.stack import frozen
@@ -160,7 +161,7 @@ class TD3(OffPolicyAgent):
     @property
     def compiles(self) -> bool:
         """Whether its updates are compiled."""
-        return self.may_compile(self.actor, TD3)
+        return may_compile(self, self.actor, TD3)
 
     def play(self, envs: EnvBatch, progress: Progress, most: float) -> tuple[int, Tensor] | None:
         if type(self) is not TD3 or not self.compiles:

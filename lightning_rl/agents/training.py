@@ -308,6 +308,7 @@ class MemberTraining:
             spent = self.env_steps[self.members] >= env_steps  # in the middle of their episodes
             self.results.env_steps[self.members[spent]] += self._length.cpu()[spent]
             rows = self._without(spent)
+            self._active = self._learners()
             if not self.done:
                 self.agent.keep_streams(rows)
 

@@ -20,7 +20,13 @@ from threadpoolctl import LibController, ThreadpoolController
 from lightning_rl.core.lines import say
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-_CONSTANTS = ("envs/cartpole.py", "envs/classic.py", "envs/twins.py", "functional/distributions.py")
+_CONSTANTS = (
+    "agents/td3.py",
+    "envs/cartpole.py",
+    "envs/classic.py",
+    "envs/twins.py",
+    "functional/distributions.py",
+)
 """Files whose constants are compiled."""
 _OPTIONS: Any = {
     "error_model": "numpy",

@@ -211,6 +211,15 @@ def _in_words(choices: Sequence[Choice]) -> str:
     return " or ".join(f"{key}={'|'.join(values)}" for key, values in names.items())
 
 
-def is_ours(part: type[Part]) -> bool:
-    """Whether a part is of this package."""
-    return part.__module__.startswith("lightning_rl.")
+def is_ours(cls: type) -> bool:
+    """Whether a class is of this package."""
+    return cls.__module__.startswith("lightning_rl.")
+
+
+def overridden(own: type, base: type) -> set[str]:
+    """What a class derived from ``base`` has in an own way of what ``base`` has, but for
+    ``__init__`` and the like.
+    """
+    between = own.__mro__[: own.__mro__.index(base)]
+    names = {name for cls in between for name in vars(cls) if hasattr(base, name)}
+    return {name for name in names if not name.startswith(("__", "_abc_"))}

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from lightning_rl.core.adam import is_observed
 from lightning_rl.core.checks import has_numba
-from lightning_rl.nets.acting import unwrapped
-from lightning_rl.nets.layers import LayeredNet, as_built
+from lightning_rl.core.parts import is_ours
+from lightning_rl.nets.compiling import as_built, unwrapped
 
 if TYPE_CHECKING:
     from lightning_rl.methods.base import Method
@@ -40,7 +40,7 @@ def may_compile(method: Method, number: int, net: nn.Module) -> bool:
     return (
         method.cfg.kernels == "numba"
         and not method.spec.factors
-        and isinstance(net, LayeredNet)
+        and is_ours(type(cast(Any, method).learner))
         and as_built(net)
         and all(parameter.requires_grad for parameter in net.parameters())
         and method.device.type == "cpu"

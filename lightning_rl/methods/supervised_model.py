@@ -104,8 +104,9 @@ def collect(cfg: MBRLConfig, spec: EnvSpec, run_seed: int, device: torch.device)
     agent_cfg = dataclasses.replace(agent_cfg, replay_size=cfg.data_steps)
     seeds = [derive_seed(run_seed, "data", n) for n in range(cfg.data_agents)]
     agent = AGENTS[name].agent(agent_cfg, spec, seeds, None).to(device)
+    episodes = cfg.data_steps + 1  # more than are played: who is done would take its data along
     training = MemberTraining(
-        agent, task_envs(spec, seeds), cfg.data_steps, agent_cfg.gamma, agent_cfg.learning_starts
+        agent, task_envs(spec, seeds), episodes, agent_cfg.gamma, agent_cfg.learning_starts
     )
     training.run(cfg.data_steps)
     memory = agent.memory()

@@ -9,11 +9,8 @@ from typing import Any, cast
 import numpy as np
 import torch
 
-from lightning_rl.core.checks import has_numba
 from lightning_rl.core.types import Array, FloatArray
-from lightning_rl.nets.command import CommandPolicy, ScaledCommand
-from lightning_rl.nets.layers import LayeredNet, as_built
-from lightning_rl.nets.normalised import Normalised, ObsNormaliser
+from lightning_rl.nets.compiling import may_compile
 from lightning_rl.nets.policies import Actor, Policy
 
 Act = Callable[[FloatArray, FloatArray | None, FloatArray, FloatArray | None], Array]
@@ -39,26 +36,6 @@ def compile_acting(actor: Actor) -> None:
         from lightning_rl.nets.fused_acting import act_once
 
         act_once(cast(Policy, actor))
-
-
-def may_compile(actor: Actor) -> bool:
-    """Whether it is one of our policies, with a network as built."""
-    if type(actor).act not in (Policy.act, CommandPolicy.act):
-        return False
-    if not isinstance(actor.distribution_class, type):  # of several actions at once
-        return False
-    *_, net = unwrapped(actor.net)
-    return isinstance(net, LayeredNet) and as_built(net) and has_numba()
-
-
-def unwrapped(net: Any) -> tuple[ScaledCommand | None, ObsNormaliser | None, Any]:
-    """What scales a network's commands, its observations (or None), and the network itself."""
-    scaled = normaliser = None
-    if isinstance(net, ScaledCommand):
-        scaled, net = net, net.net
-    if isinstance(net, Normalised):
-        normaliser, net = net.normaliser, net.net
-    return scaled, normaliser, net
 
 
 def _by_torch(actor: Actor) -> Act:

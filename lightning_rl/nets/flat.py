@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from lightning_rl.core.types import FloatArray
-from lightning_rl.nets.acting import unwrapped
+from lightning_rl.nets.compiling import unwrapped
 from lightning_rl.nets.fused import TANH, Learner, Shape
 from lightning_rl.nets.layers import LayeredNet, MovingAverage
 from lightning_rl.nets.members import LEAK, MemberMLP

@@ -9,8 +9,9 @@ import numpy as np
 from lightning_rl.core.compiled import compiled
 from lightning_rl.core.types import Array, FloatArray
 from lightning_rl.functional.distributions import Gaussian
-from lightning_rl.nets.acting import Act, unwrapped
+from lightning_rl.nets.acting import Act
 from lightning_rl.nets.command import CommandPolicy
+from lightning_rl.nets.compiling import unwrapped
 from lightning_rl.nets.flat import flat, shape_of, weights_of
 from lightning_rl.nets.fused import F, Net, fill, forward, net_of, tanh
 from lightning_rl.nets.fused_losses import LOG_STD_MAX, LOG_STD_MIN

@@ -28,25 +28,6 @@ class LayeredNet(nn.Module):
         raise NotImplementedError
 
 
-def as_built(net: LayeredNet) -> bool:
-    """Whether it has its original layers alone, without hooks."""
-    for module in net.modules():
-        original = type(module) in (nn.Linear, nn.ReLU, nn.ModuleList, nn.Sequential)
-        if not original and not isinstance(module, LayeredNet):
-            return False  # a layer with a parametrization has a class of its own, too
-        if (
-            module._forward_hooks
-            or module._forward_pre_hooks
-            or module._backward_hooks
-            or module._backward_pre_hooks
-        ):
-            return False
-    return not any(
-        parameter._backward_hooks or parameter._post_accumulate_grad_hooks
-        for parameter in net.parameters()
-    )
-
-
 class ReLUNet(LayeredNet, nn.Sequential):
     """Linear layers with ReLUs between them; some may be together in a ``Sequential``."""
 

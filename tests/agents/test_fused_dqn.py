@@ -2,11 +2,13 @@
 
 import pytest
 import torch
-from helpers.members import ddqn_of, train
+from helpers.members import Task, ddqn_of, train
 
 pytest.importorskip("numba")
 
 from lightning_rl.agents.base import Transition
+from lightning_rl.agents.dqn import DDQN
+from lightning_rl.agents.replay import MemberReplay
 from lightning_rl.agents.variation import Variation
 
 SEEDS = [3, 4, 5]
@@ -18,6 +20,7 @@ CASES = {
     "no hidden layer": ("DDQN", {"hidden": []}),
     "varied": ("DDQN", {"hidden": [8], "variation": VARIED}),
     "dueling": ("DuelingDDQN", {"feature_size": 4, "activation": "leakyrelu"}),
+    "one action": ("DuelingDDQN", {"feature_size": 4}),  # both heads are of one shape
     "dueling, varied": ("DuelingDDQN", {"feature_size": 4, "hidden": [8], "variation": VARIED}),
 }
 
@@ -25,11 +28,12 @@ CASES = {
 def agent_with_memory(case, kernels, scale=1.0, discount=0.9):
     """Members with moments, which remember 50 transitions with observations of this size."""
     name, settings = CASES[case]
-    agent = ddqn_of(3, 4, SEEDS, name, kernels=kernels, **settings)
+    actions = 1 if case == "one action" else 4
+    agent = ddqn_of(3, actions, SEEDS, name, kernels=kernels, **settings)
     draw = torch.Generator().manual_seed(0)
     for _ in range(50):
         obs, next_obs = torch.randn(2, 3, 3, generator=draw) * scale
-        action = torch.randint(4, (3,), generator=draw)
+        action = torch.randint(actions, (3,), generator=draw)
         reward, share = torch.randn(2, 3, generator=draw)
         follows = discount * (share > -1)
         agent.replay.store(Transition(obs, action, reward, follows, next_obs), share <= -1)
@@ -87,3 +91,26 @@ def test_a_diverged_member_stays_so_and_alone():
 )
 def test_what_has_no_compiled_form_is_learned_by_torch(settings):
     assert not ddqn_of(3, 3, SEEDS, kernels="numba", **settings).compiles
+
+
+class OwnActions(DDQN):
+    def act(self, obs, episode, step):
+        return self.greedy_values(obs.unsqueeze(1)).squeeze(1).argmin(-1)
+
+
+class OwnGradient(DDQN):
+    def _gradient(self, rows, batch, into):
+        return super()._gradient(rows, batch, into)
+
+
+class OwnBatches(MemberReplay):
+    def batch(self, noise):
+        return super().batch(noise)
+
+
+def test_an_agent_of_a_user_is_compiled_where_it_only_acts_in_an_own_way():
+    agent = ddqn_of(3, 3, SEEDS, kernels="numba")
+    own = [cls(agent.cfg, Task(3, 3), SEEDS) for cls in (OwnActions, OwnGradient)]
+    assert [each.compiles for each in own] == [True, False]
+    agent.replay = OwnBatches(3, 50, 3, 0, 3)
+    assert not agent.compiles

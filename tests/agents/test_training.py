@@ -1,13 +1,17 @@
+import dataclasses
 import re
 
 import pytest
 import torch
 from helpers.members import HORIZON, Match, Task, config, ddqn_of, epsilon, table_of, train, varied
 
+from lightning_rl.agents.registry import AGENTS
 from lightning_rl.agents.tabular import QLearning
 from lightning_rl.agents.training import MemberTraining
+from lightning_rl.envs.adapters import make_envs
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.grids import GRID_WORLDS
+from lightning_rl.envs.spec import env_spec
 
 
 def test_q_learning_by_hand_on_the_smallest_room():
@@ -79,3 +83,22 @@ def test_a_snapshot_whose_counts_contradict_each_other_is_refused(part, name, va
     state[part][name] = torch.tensor(value)
     with pytest.raises(ValueError, match=re.escape(reason)):
         train("ddqn", [0, 1], episodes=3)[1].restore(state)
+
+
+@pytest.mark.parametrize("kernels", ["torch", "numba"])
+def test_who_has_spent_its_steps_leaves_the_others_as_they_were(kernels):
+    """Members that repeat actions spend them at different decisions; some do not learn yet."""
+    if kernels == "numba":
+        pytest.importorskip("numba")
+    spec = dataclasses.replace(env_spec("cartpole"), repeat=4)
+    cfg = config("DDQN", kernels=kernels, hidden=[8], batch_size=8, train_episodes=100)
+
+    def updates(seeds):
+        agent = AGENTS["DDQN"].agent(cfg, spec, seeds, None)
+        training = MemberTraining(agent, make_envs(spec, seeds), 100, 0.9, learning_starts=20)
+        training.train_until(300, 4)
+        return agent.num_updates.tolist()
+
+    alone = [updates([seed])[0] for seed in (1, 2, 3, 4)]
+    assert len(set(alone)) > 2
+    assert updates([1, 2, 3, 4]) == alone

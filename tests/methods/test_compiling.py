@@ -92,12 +92,27 @@ def hook(method):
     method.learner.net.net.layers[0].weight.register_hook(lambda grad: grad)
 
 
+def own_loss(method):
+    class OwnLoss(type(method.learner)):
+        def negative_log_likelihood(self, *given):
+            return super().negative_log_likelihood(*given)
+
+    method.learner.__class__ = OwnLoss
+
+
 @pytest.mark.parametrize("change", [freeze, hook])
 def test_a_network_that_was_changed_learns_by_torch(epochs, tmp_path, change):
     method = rcp_a()
     change(method)
     fitted(method, tmp_path)
     assert set(epochs) == {"update_critic"}
+
+
+def test_a_policy_with_a_loss_of_its_own_learns_by_torch(epochs, tmp_path):
+    method = rcp_a()
+    own_loss(method)
+    fitted(method, tmp_path)
+    assert epochs == []
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,13 @@
+import gymnasium as gym
+import numpy as np
 import pytest
 import torch
 from helpers.runs import run_cli, run_dir, train_cli
 
+import lightning_rl as lrl
 from lightning_rl.envs.proxies import read_proxy
 from lightning_rl.lab.scalars import read_scalar
+from lightning_rl.methods.supervised_model import collect
 
 
 def test_a_model_of_cartpole_learns_the_task_and_resumes_exactly(tmp_path):
@@ -57,3 +61,27 @@ def test_an_agent_that_diverges_is_named_before_the_model_learns(tmp_path, capsy
         "agent TD3 diverged while it collected transitions; use a lower --set agent.TD3.learning"
         in capsys.readouterr().err
     )
+
+
+class Brief(gym.Env):
+    """Most episodes end at once."""
+
+    observation_space = gym.spaces.Box(-1, 1, (2,), np.float32)
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.observation_space.low, {}
+
+    def step(self, action):
+        return self.observation_space.high, 1.0, bool(self.np_random.random() < 0.7), False, {}
+
+
+def test_data_of_agents_whose_episodes_all_ended_at_once_are_kept():
+    lrl.register_env("brief", Brief, horizon=100)
+    for steps in (1, 3):
+        own = {"agent": {"DDQN": {"hidden": [4], "batch_size": 2}}}
+        method = lrl.MBRL("brief", seed=0, data_agents=8, data_steps=steps, **own)
+        data = collect(method.cfg, method.spec, 0, torch.device("cpu"))
+        assert len(data.reward) == 8 * steps
+        assert data.terminated.mean() > 0.5

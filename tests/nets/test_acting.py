@@ -7,10 +7,13 @@ from torch import nn
 
 pytest.importorskip("numba")
 
+from lightning_rl.agents.ppo import FreeGaussian
 from lightning_rl.functional.distributions import Categorical, Gaussian
 from lightning_rl.methods.policy_gradient import actor_critic, relu_layers
-from lightning_rl.nets.acting import may_compile, playing
+from lightning_rl.nets.acting import playing
 from lightning_rl.nets.command import CommandPolicy, GatedLayersNet, GatedNet, ScaledCommand
+from lightning_rl.nets.compiling import may_compile
+from lightning_rl.nets.layers import relu_mlp
 from lightning_rl.nets.noisy_command import NoisyCommandPolicy
 from lightning_rl.nets.policies import Policy
 
@@ -81,3 +84,21 @@ def test_others_act_by_torch():
     assert not may_compile(Policy(nn.Linear(5, 3), Categorical, 3))
     noisy = command_policy(Categorical, GatedNet)
     assert not may_compile(NoisyCommandPolicy(noisy.net, Categorical, 3, 0.0))
+
+
+class Indifferent(Policy):
+    def distribution(self, obs, command=None):
+        return Categorical(torch.zeros(len(obs), 3))
+
+
+class Deaf(GatedNet):
+    def forward(self, obs, command):
+        return super().forward(obs, 0 * command)
+
+
+def test_own_policies_and_networks_act_in_their_own_way():
+    net = relu_mlp(5, [16], 3)
+    assert may_compile(Policy(net, Categorical, 3))
+    assert not may_compile(Indifferent(net, Categorical, 3))
+    assert not may_compile(Policy(net, FreeGaussian, 3))
+    assert not may_compile(command_policy(Categorical, Deaf))

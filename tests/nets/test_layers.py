@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from lightning_rl.nets.command import GatedNet
-from lightning_rl.nets.layers import as_built
+from lightning_rl.nets.compiling import as_built
 
 
 def lora(net):

@@ -12,8 +12,8 @@ from lightning_rl.functional.command_rule import Decrease
 from lightning_rl.functional.distributions import Categorical, Gaussian
 from lightning_rl.methods.agents import GreedyActor
 from lightning_rl.methods.base import Method
-from lightning_rl.nets.acting import unwrapped
 from lightning_rl.nets.command import CommandPolicy, ScaledCommand
+from lightning_rl.nets.compiling import unwrapped
 from lightning_rl.nets.layers import LayeredNet
 from lightning_rl.nets.normalised import LIMIT
 from lightning_rl.nets.policies import Policy

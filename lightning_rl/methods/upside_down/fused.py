@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from lightning_rl.core.compiled import compiled, one_thread
-from lightning_rl.nets.acting import unwrapped
+from lightning_rl.nets.compiling import unwrapped
 from lightning_rl.nets.flat import FlatTraining, shape_of
 from lightning_rl.nets.fused import (
     F,
