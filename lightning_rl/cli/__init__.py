@@ -84,6 +84,7 @@ def _print_help(program: str) -> None:
 
 def _resumable(words: Sequence[str]) -> bool:
     """Whether --resume goes on with what the words of a command line began."""
+    words = [word.partition("=")[0] for word in words]
     if "--no_checkpoint" in words:
         return False
     if words and not words[0].startswith("-"):

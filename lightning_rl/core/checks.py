@@ -132,7 +132,7 @@ def checked_name(what: str, value: Any, example: str) -> str:
     """
     if not isinstance(value, str):
         raise UserError(f"{what} {shown(value)}: give its name, e.g. {example}")
-    return value
+    return str(value)
 
 
 def checked_gamename(value: Any) -> str:

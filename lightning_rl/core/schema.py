@@ -120,7 +120,15 @@ class ImageConfig(MethodConfig):
         given = {field.name: getattr(self, field.name) for field in fields(Images)}
         given = {name: value for name, value in given.items() if value is not None}
         if spec.images is not None:
-            return spec.seen_as(replace(spec.images, **given))
+            seen = spec.seen_as(replace(spec.images, **given))
+            assert seen.frames is not None
+            if max(seen.frames.height, seen.frames.width) > SCREEN:
+                raise UserError(
+                    f"the observations of {spec.gamename} are images of {seen.frames.height} x "
+                    f"{seen.frames.width}; networks here take up to {SCREEN} x {SCREEN}: set "
+                    "screen_size, e.g. screen_size=84"
+                )
+            return seen
         for name, value in given.items():
             raise UserError(
                 f"{name} {value}: the observations of gamename '{spec.gamename}' are no images; "

@@ -127,8 +127,11 @@ def leave_with_parent(leave: Callable[[], None] = lambda: os._exit(1)) -> None:
     if parent is None:
         return
 
+    # a server of forks is the parent of its workers, which then have a pipe that ends with theirs
+    served = multiprocessing.get_start_method() == "forkserver"
+
     def watch() -> None:
-        while os.getppid() == parent.pid:
+        while parent.is_alive() if served else os.getppid() == parent.pid:
             time.sleep(_POLL_S)
         leave()
 

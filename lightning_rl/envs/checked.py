@@ -21,6 +21,7 @@ from lightning_rl.core.checks import episode_seed, one_number, reset_options
 from lightning_rl.core.contents import describe
 from lightning_rl.core.errors import RolloutError
 from lightning_rl.core.limits import shorten, shown
+from lightning_rl.core.seeding import derive_seed
 from lightning_rl.core.types import Array
 from lightning_rl.envs.func_env import FuncEnv, State, Step
 from lightning_rl.envs.spaces import (
@@ -71,11 +72,16 @@ class CheckedEnv(Wrapper, gymnasium.utils.RecordConstructorArgs):
         if self._space is not None:
             self.observation_space = flat_space(self._space)
         self._shape = self.observation_space.shape
+        self._is_image = is_image(space)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> ResetOutcome:
         self.seed, self.length = episode_seed(seed), 0
+        if self.seed is not None:
+            of_spaces = derive_seed(self.seed, "spaces")  # it may draw samples of them
+            self.unwrapped.observation_space.seed(of_spaces)
+            self.unwrapped.action_space.seed(of_spaces)
         outcome = self._call("reset", seed=self.seed, options=reset_options(options))
         if not (isinstance(outcome, tuple) and len(outcome) == 2 and isinstance(outcome[1], dict)):
             raise self._wrong("reset", f"returned {_form(outcome)}, expected (obs, info)")
@@ -95,7 +101,7 @@ class CheckedEnv(Wrapper, gymnasium.utils.RecordConstructorArgs):
                 and type(info) is dict
                 and type(terminated) in _TRUTHS
                 and type(truncated) in _TRUTHS
-                and obs.dtype.kind in "biuf"
+                and (obs.dtype == np.uint8 if self._is_image else obs.dtype.kind in "biuf")
                 and math.isfinite(reward)
                 and _all_finite(obs)
             )
@@ -166,6 +172,14 @@ class CheckedEnv(Wrapper, gymnasium.utils.RecordConstructorArgs):
                 f"gave an observation of shape {found.shape}{numbers}, its space says "
                 f"{self._shape} numbers",
             )
+        if self._is_image and found.dtype != np.uint8:
+            as_bytes = found.astype(np.uint8)
+            if (as_bytes != found).any():
+                raise self._wrong(
+                    call,
+                    f"gave an image of {found.dtype} whose numbers are no bytes, expected uint8",
+                )
+            return as_bytes
         if not _all_finite(found):
             raise self._wrong(
                 call,

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import write_bytes
 from lightning_rl.core.lines import three_digits
 from lightning_rl.core.types import Array, FloatArray
@@ -168,5 +169,11 @@ def filming_env(spec: EnvSpec, path: Path, story: Story | None = None) -> Iterat
             if last is not None:
                 for _ in range(round(env.fps)):
                     writer.write_frame(last)
+        encoder = None if writer is None else writer.proc
         encoding.close()
+        if encoder is not None and encoder.returncode:
+            raise UserError(
+                f"the film for '{path}' could not be encoded in '{folder}'; free space there, or "
+                "let TMPDIR name another folder"
+            )
         write_bytes(path, Path(film).read_bytes())

@@ -278,3 +278,5 @@ class GymBatch(EnvBatch):
     def close(self) -> None:
         if isinstance(self.envs, AsyncVectorEnv):
             self.envs.close(timeout=1)  # of a step that it is in
+        else:
+            self.envs.close()

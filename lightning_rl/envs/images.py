@@ -56,11 +56,6 @@ def frames_of(env_id: str, space: spaces.Box, images: Images) -> Frames:
             "the environment"
         )
     side = images.screen_size
-    if side is None and max(height, width) > SCREEN:
-        raise UserError(
-            f"the observations of {env_id} are images of {height} x {width}; networks here take up "
-            f"to {SCREEN} x {SCREEN}: set screen_size, e.g. screen_size=84"
-        )
     if images.grayscale and colours == len(_LUMA):
         colours = 1
     return Frames(colours, side or height, side or width, images.frame_stack)

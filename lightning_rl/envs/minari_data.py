@@ -155,6 +155,8 @@ def _stored_rows(spec: EnvSpec, obs: Any) -> Array:
         return flat_rows(spec.observation_space, obs)
     space, key = image_space(spec.observation_space), image_key(spec.observation_space)
     assert space is not None
+    if key is not None and not isinstance(obs, dict):
+        raise ValueError(f"its observations are no Dict with '{key}', as the environment's are")
     pictures = np.asarray(obs if key is None else obs[key])
     if pictures.shape[1:] != space.shape or pictures.dtype != np.uint8:
         raise ValueError(f"its images are {pictures.dtype} {pictures.shape[1:]}, not of {space}")

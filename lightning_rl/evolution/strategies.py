@@ -238,7 +238,8 @@ class Strategy(nn.Module, ABC):
 
     def noise_std(self, generation: int) -> float:
         """Standard deviation of the noise."""
-        return self.cfg.noise_std * self.cfg.noise_decay**generation
+        least = 1e-30  # it is divided by, in single precision
+        return max(self.cfg.noise_std * self.cfg.noise_decay**generation, least)
 
     def step_factor(self, generation: int) -> float:
         """What the optimizer's learning rates are multiplied by."""

@@ -12,7 +12,9 @@ import contextlib
 import copy
 import functools
 import math
+import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.util import Finalize
 from typing import Any, cast
 
 import numpy as np
@@ -240,6 +242,8 @@ class Player(Dataset["list[Episode] | RolloutError"]):
             RolloutError: an environment raised; the message names the request.
         """
         if envs is None:
+            if multiprocessing.parent_process() is not None and not self._envs:
+                Finalize(None, self.close, exitpriority=0)  # a worker ends its environments itself
             while len(self._envs) < len(requests):
                 self._envs.append(rollout_env(self.spec))
             envs = self._envs
@@ -254,6 +258,12 @@ class Player(Dataset["list[Episode] | RolloutError"]):
         with playing(actor) as act:
             self._play(chunk, noise, act, guidance)
         return chunk.episodes(int(self.version))
+
+    def close(self) -> None:
+        """Ends the environments: they may have processes of their own."""
+        while self._envs:
+            with contextlib.suppress(RolloutError):
+                self._envs.pop().close()
 
     def _play(
         self, chunk: _Chunk, noise: ActionNoise, act: Act, guidance: FloatArray | None
@@ -401,4 +411,5 @@ class Collector:
             # torch does this when the iterator dies, but a traceback may keep it alive
             iterator._shutdown_workers()
         self._loader = None
+        self.player.close()
         atexit.unregister(self.close)

@@ -155,18 +155,19 @@ def refuse_second(run_dir: Path) -> None:
     state, reason = read_state(run_dir)
     if state == "running":
         raise UserError(f"'{run_dir}' is in use by another process; {_TAKEN}")
-    found = "already holds a run; continue with --resume"
+    remedy = "choose another --exp_name or --seed, or move that folder away"
+    found = f"already holds a run; continue with --resume, or {remedy}"
     if not any(run_dir.glob("*.ckpt")):
         if not any((run_dir / name).exists() for name in (CONFIG, STATE, RECORD, "logger")):
             return
         if state == "failed":
             found = (
                 f"holds a run that failed ({reason}) and left no checkpoint; begin it again with "
-                "--resume"
+                f"--resume, or {remedy}"
             )
-    raise UserError(
-        f"'{run_dir}' {found}, or choose another --exp_name or --seed, or move that folder away"
-    )
+        elif state == "finished":
+            found = f"already holds a run, without a checkpoint; {remedy}"
+    raise UserError(f"'{run_dir}' {found}")
 
 
 def checkpoint_at(path: Path) -> Path:

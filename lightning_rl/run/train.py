@@ -296,7 +296,7 @@ def _check_feasible(options: RunOptions, config: MethodConfig) -> None:
             f"{population}: {options.implementation} evaluates no population; leave it out (SE, RN "
             "and SD do)"
         )
-    require_memory(config, spec, options.num_seeds)
+    require_memory(config, config.seen(spec), options.num_seeds)
     if options.stop_return is not None and config.epoch_budget < config.eval_interval:
         raise UserError(
             f"--stop_return {options.stop_return:g}: an evaluation comes every "

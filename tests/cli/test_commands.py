@@ -5,7 +5,7 @@ answered with what was meant.
 import pytest
 from helpers import ROOT
 
-from lightning_rl.cli import main
+from lightning_rl.cli import _resumable, main
 from lightning_rl.cli.parser import parse
 
 
@@ -97,6 +97,12 @@ def test_a_slip_is_answered_with_what_was_meant(words, says, tmp_path, monkeypat
     err = capsys.readouterr().err
     assert code == 2
     assert says in err.splitlines()[-1]
+
+
+def test_what_renders_is_not_resumed():
+    assert not _resumable(["--eval_agent=last.ckpt"])
+    assert not _resumable(["--eval_agent", "last.ckpt"])
+    assert _resumable(["--implementation", "UDRL"])
 
 
 def test_scalars_and_keys_of_runs_are_suggested(trained, tmp_path, monkeypatch, capsys):

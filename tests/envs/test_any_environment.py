@@ -19,9 +19,10 @@ from helpers.runs import last, run_dir, train_cli
 import lightning_rl
 from lightning_rl.cli import main
 from lightning_rl.core.config import merged_values
-from lightning_rl.core.errors import UserError
+from lightning_rl.core.errors import RolloutError, UserError
 from lightning_rl.core.gamenames import GAMES, Game, register_env, same_game
 from lightning_rl.core.modules import allow
+from lightning_rl.core.types import Request
 from lightning_rl.envs.adapters import FUNC_ENVS, func_env, make_envs
 from lightning_rl.envs.cartpole import CartPole
 from lightning_rl.envs.gym import can_film, make_env, rollout_env
@@ -29,6 +30,7 @@ from lightning_rl.envs.proxies import SyntheticProxy
 from lightning_rl.envs.proxy_env import proxy_env
 from lightning_rl.envs.spec import DEFAULT_HORIZON, env_spec, solved_return
 from lightning_rl.methods.model_based import ModelBased
+from lightning_rl.rollouts.player import Player, UniformActions
 
 
 class Echo(gymnasium.Env):
@@ -595,3 +597,57 @@ def test_arguments_that_have_no_hash_are_no_obstacle(register):
         12,
         16,
     ]
+
+
+@pytest.mark.parametrize("size", [5, 10])
+def test_images_must_be_bytes_or_the_same_numbers(register, size):
+    space = spaces.Box(0, 255, (size, size), np.uint8)
+    for value, fits in ((7.0, True), (0.4, False), (300, False)):
+        image = np.full((size, size), value)
+        register("echo", Echo, horizon=5, kwargs={"space": space, "obs": image})
+        env = rollout_env(env_spec("echo"))
+        if fits:
+            assert (env.reset(seed=0)[0] == value).all()
+            assert (env.step(0)[0] == value).all()
+            continue
+        with pytest.raises(RolloutError, match="whose numbers are no bytes, expected uint8"):
+            env.reset(seed=0)
+
+
+def test_samples_of_an_environments_spaces_depend_on_its_seed(register):
+    class Sampled(Echo):
+        def reset(self, *, seed=None, options=None):
+            super().reset(seed=seed)
+            return self.observation_space.sample(), {"action": self.action_space.sample()}
+
+    space, actions = spaces.Box(-1, 1, (4,)), spaces.Discrete(1000)
+    kwargs = {"space": space, "obs": None, "actions": actions}
+    register("sampled", Sampled, horizon=5, kwargs=kwargs)
+    env = rollout_env(env_spec("sampled"))
+    first, other, again = (env.reset(seed=seed) for seed in (3, 4, 3))
+    assert (first[0] == again[0]).all()
+    assert first[1] == again[1]
+    assert (first[0] != other[0]).any()
+
+
+def test_names_may_be_numpys(tmp_path):
+    gamename, method = np.array(["emptyroom22", "QL"])
+    run = lightning_rl.train(method, gamename, max_epochs=1, logdir=tmp_path)
+    assert lightning_rl.load(run.path).gamename == "emptyroom22"
+
+
+def test_environments_are_closed_where_episodes_were_played(register):
+    closed = []
+
+    class Closing(Echo):
+        def close(self):
+            closed.append(self)
+
+    space = spaces.Box(-1, 1, (2,))
+    register("closing", Closing, horizon=5, kwargs={"space": space, "obs": space.low})
+    spec = env_spec("closing")
+    closed.clear()  # of the one that was looked at
+    player = Player(spec, UniformActions(spec))
+    player.play([Request(str(n), n, "uniform") for n in range(3)])
+    player.close()
+    assert len(closed) == 3

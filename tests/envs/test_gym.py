@@ -11,7 +11,7 @@ from helpers.budgets import PLAYABLE
 from moviepy import VideoFileClip
 from moviepy.video.io.ffmpeg_writer import FFMPEG_VideoWriter
 
-from lightning_rl.core.errors import RolloutError
+from lightning_rl.core.errors import RolloutError, UserError
 from lightning_rl.core.gamenames import GAMES, Game
 from lightning_rl.envs.films import filming_env
 from lightning_rl.envs.gym import make_env, rollout_env
@@ -212,6 +212,27 @@ def test_film_is_written_whole(tmp_path):
     assert path.stat().st_size > 500
     assert path.read_bytes()[4:8] == b"ftyp"
     assert [p.name for p in path.parent.iterdir()] == ["film.mp4"]
+
+
+def test_a_film_that_the_encoder_could_not_write_is_said(tmp_path, monkeypatch):
+    """It ends with an exit code where its folder is full."""
+    from moviepy.video.io.ffmpeg_writer import FFMPEG_VideoWriter
+
+    close = FFMPEG_VideoWriter.close
+
+    def failing(self):
+        encoder = self.proc
+        close(self)
+        if encoder is not None:
+            encoder.returncode = 228
+
+    monkeypatch.setattr(FFMPEG_VideoWriter, "close", failing)
+    path = tmp_path / "film.mp4"
+    film = filming_env(env_spec("cartpole"), path)
+    film.__enter__().reset(seed=0)
+    with pytest.raises(UserError, match=r"could not be encoded in .*; free space there, or let"):
+        film.__exit__(None, None, None)
+    assert not path.exists()
 
 
 def test_frames_of_a_film_are_encoded_as_they_are_drawn_and_kept_nowhere(tmp_path, monkeypatch):

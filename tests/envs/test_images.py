@@ -133,7 +133,6 @@ def test_skipped_frames_count_as_steps_and_their_rewards_are_summed(game):
 
 REFUSED = {
     "no bytes": (spaces.Box(0, 1, (4, 4, 3), np.float32), {}, "images here are bytes"),
-    "too large": (bytes_of(500, 500), {}, "set screen_size, e.g. screen_size=84"),
     "two images": (spaces.Dict(a=bytes_of(4, 4), b=bytes_of(4, 4)), {}, "one image"),
 }
 
@@ -142,6 +141,22 @@ REFUSED = {
 def test_other_images_are_refused_in_one_line(game, space, images, message):
     with pytest.raises(UserError, match=message):
         env_spec(game(space, **images))
+
+
+def test_large_images_are_refused_where_nothing_shrinks_them(game):
+    large = game(bytes_of(300, 400, 3))
+    with pytest.raises(UserError, match=r"images of 300 x 400; .* set screen_size, e\.g\."):
+        UDRL(large)
+    assert UDRL(large, screen_size=16).spec.frames.shape[1:] == (16, 16)
+
+
+def test_memory_is_asked_for_shrunk_images(game, tmp_path):
+    """As they are, 100,000 of them would take 36 GB."""
+    large = game(bytes_of(300, 400, 3))
+    run = lightning_rl.train(
+        "DDQN", large, screen_size=16, grayscale=True, max_epochs=1, logdir=tmp_path
+    )
+    assert run.method.spec.frames.shape == (4, 16, 16)
 
 
 def test_methods_without_encoders_refuse_images():

@@ -239,3 +239,7 @@ def test_score_transforms_have_the_numbers_of_the_papers_code():
         ValueError, match="score_transform '8' is unknown; choose one of: linear, rank"
     ):
         make("published", score_transform=8)
+
+
+def test_noise_that_decays_never_becomes_zero_in_single_precision():
+    assert np.float32(make("openai", noise_decay=0.5).noise_std(10_000)) > 0

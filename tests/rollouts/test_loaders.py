@@ -5,12 +5,14 @@ import gc
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import types
 import weakref
 
 import pytest
 import torch
+from helpers import ROOT
 from helpers.budgets import tiny_settings
 from helpers.toys import same_episodes, toy_policy
 
@@ -244,6 +246,20 @@ def test_what_a_notebook_defines_is_no_work_for_processes_that_are_not_forked(mo
         Collector(own, toy_policy(spec), 1, 2)
     with pytest.raises(UserError, match=r"cannot be given this .*write it to a module"):
         Collector(dataclasses.replace(spec, env=lambda: None), toy_policy(spec), 1, 2)
+
+
+def test_workers_of_a_server_of_forks_stay_while_their_run_does(tmp_path):
+    """Their parent is the server, not the run."""
+    settings = {**tiny_settings("UDRL"), "max_epochs": 1, "num_workers": 1}
+    script = f"""
+import multiprocessing
+import lightning_rl
+if __name__ == "__main__":
+    multiprocessing.set_start_method("forkserver")
+    lightning_rl.train("UDRL", "cartpole", logdir={str(tmp_path)!r}, **{settings!r})
+"""
+    (tmp_path / "script.py").write_text(script)
+    subprocess.run([sys.executable, tmp_path / "script.py"], check=True, cwd=ROOT, timeout=120)
 
 
 def test_without_workers_nothing_is_shared():
