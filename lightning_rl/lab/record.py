@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from argparse import Namespace
 from pathlib import Path
 
@@ -53,7 +54,7 @@ def show(arguments: Namespace) -> None:
     write_minari(folder, name, method.spec, episodes, about)
     returns = [sum(episode.reward) for episode in episodes]
     steps = sum(len(episode.reward) for episode in episodes)
-    source = arguments.out if arguments.out.startswith(MINARI) else str(folder)
+    source = shlex.quote(arguments.out if arguments.out.startswith(MINARI) else str(folder))
     say(
         f"{len(returns):,} episodes, {steps:,} steps, mean return {np.mean(returns):.1f}: {folder}",
         f"learn from it: lightning-rl train --gamename {method.gamename} --dataset {source}",

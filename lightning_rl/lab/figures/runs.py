@@ -301,7 +301,8 @@ def read_results(path: Path, label: str | None, tag: str, axis: str) -> pd.DataF
     """The single runs in a results CSV, one that a figure has written or any with columns ``axis``
     and ``value``.
 
-    The method is in ``implementation``, ``group`` or ``method``, or the file's name; the value may
+    The method is in ``implementation``, ``group`` or ``method``, or the file's name, and
+    ``label`` in its place, or before each of several; the value may
     be in a column called ``tag``. What a figure of curves has written says which ``scalar`` it is.
     """
     table = csv_files.read_csv(path, whole_rows=True)
@@ -316,15 +317,16 @@ def read_results(path: Path, label: str | None, tag: str, axis: str) -> pd.DataF
     for column, name in _COLUMNS.items():
         if column in table:
             runs[name] = text[column]
-    if label:
-        runs["implementation"] = label
     runs["seed"] = runs["seed"].str.removeprefix("seed_")
     runs[axis] = _number_column(path, table, (axis, axis.removesuffix("s")))
     runs["value"] = _number_column(path, table, ("value", tag, tag.rpartition("/")[2]))
     runs = runs.dropna(subset=[axis, "value"])
     if runs.empty:
         raise UserError("it has no row of a single run with finite numbers; name another CSV")
-    run = f"{path}:" + runs["implementation"] + ":" + runs["gamename"] + ":" + runs["seed"]
+    run = f"{path}"
+    for name in ("implementation", "gamename", "exp_name", "seed"):
+        run += ":" + runs[name]
+    runs["implementation"] = csv_files.labelled(runs["implementation"], label)
     return runs.assign(run=run, unit=AXES[axis])
 
 

@@ -13,6 +13,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator
 
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.outputs import Out
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.groups import LABELS
@@ -27,6 +28,8 @@ def draw_search(out: Out, order: Sequence[Trial], search: Mapping[str, Any]) -> 
     (budget,) = tune["budget"]
     metric = LABELS.get(tune["metric"], tune["metric"])
     scored = [trial for trial in order if trial.reports]
+    if not scored:
+        raise UserError("no trial has a score yet; wait for the first report of one")
     # A key may be none of another trial's method.
     keys = list(dict.fromkeys(key for trial in scored for key in trial.settings))
     figure, (over_budget, *others) = style.panels(1 + len(keys), (5.6, 4.2), legend=1)

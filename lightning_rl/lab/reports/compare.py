@@ -67,16 +67,19 @@ def runs_by_environment(source: str, given: Namespace) -> dict[str, pd.DataFrame
 
 
 def shared_part(game: str, sides: Sequence[pd.DataFrame], given: Namespace) -> list[Group]:
-    """The runs of both on one grid of bins, up to where the shortest run ends; says so where
-    that is not the end of all.
+    """The runs of both on one grid of bins, from where all have values up to where the shortest
+    run ends; says so where that leaves something out.
     """
     runs = [side.assign(gamename=game, group=str(number)) for number, side in enumerate(sides)]
     groups = make_groups(pd.concat(runs), given.x, given.bin)[0][game]
     shared = in_common(groups)
-    end = shared[0].x[-1]
+    begin, end, unit = shared[0].x[0], shared[0].x[-1], shared[0].unit
+    where = f"{game}: " if game else ""
+    first = min(group.x[np.isfinite(group.values).any(0)][0] for group in groups)
+    if begin > first:
+        say(f"{where}compared from {begin:,.6g} {unit} on, where all runs have values")
     if end < groups[0].x[-1]:
-        where = f"{game}: " if game else ""
-        say(f"{where}compared up to {end:,.6g} {shared[0].unit}, where the shortest run ends")
+        say(f"{where}compared up to {end:,.6g} {unit}, where the shortest run ends")
     return shared
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -179,12 +180,14 @@ def write_results(plan: Plan, trials: Sequence[Trial]) -> None:
     put_rows(rows, f"{method}: {plan.tune.metric}, {counted([plan.tune.seeds])}")
     use = (
         f"--implementation {options.implementation} --gamename {options.gamename} --config "
-        f"{plan.folder / BEST}"
+        f"{shlex.quote(str(plan.folder / BEST))}"
     )
     if options.logdir != Path("exp_dir").absolute():
-        use += f" --logdir {options.logdir}"
+        use += f" --logdir {shlex.quote(str(options.logdir))}"
     if options.dataset is not None:
-        use += f" --dataset {options.dataset}"
+        use += f" --dataset {shlex.quote(str(options.dataset))}"
+    if options.reload is not None:
+        use += f" --reload {shlex.quote(str(options.reload))}"
     unseen = max(100, options.seed + plan.tune.seeds)
     say(
         f"best settings: {plan.folder / BEST}",

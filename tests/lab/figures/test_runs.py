@@ -180,7 +180,7 @@ def test_runs_of_one_seed_are_named_as_a_pair(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("implementation,seed,env_steps,value\nm,1,10,1\nm,2,10,1\n")
     copy = shutil.copy(path, tmp_path / "u.csv")
-    with pytest.raises(UserError, match=rf"'{path}:m::1' and '{copy}:m::1' are of one seed"):
+    with pytest.raises(UserError, match=rf"'{path}:m:::1' and '{copy}:m:::1' are of one seed"):
         labelled_runs([str(path), str(copy)], "value")
 
 

@@ -64,6 +64,27 @@ def test_runs_of_unequal_lengths_are_compared_where_all_have_data(
     assert " 0.0 [" in out
 
 
+def test_what_only_one_side_has_of_the_beginning_is_told(tmp_path, capsys):
+    write_runs(tmp_path / "a", "one", "A", [5.0, 7.0, 6.0], steps=40)
+    for seed in range(3):
+        run = tmp_path / "b" / "one" / "exp" / "B" / f"seed_{seed}"
+        log_scalars(run, {"rollout/return_mean": {2000: 6.0, 4000: 6.0}})
+    assert cli("compare", tmp_path / "a", tmp_path / "b") == 0
+    assert "one: compared from 2,000 environment steps on" in capsys.readouterr().out
+
+
+def test_methods_of_one_csv_stay_apart_under_a_label(tmp_path, capsys):
+    """Their seeds are the same numbers, but not the same runs."""
+    head = "gamename,implementation,seed,env_steps,value\n"
+    rows = [
+        f"one,{name},{seed},1,{value}" for name, value in (("A", 1), ("B", 9)) for seed in (1, 2)
+    ]
+    (tmp_path / "both.csv").write_text(head + "\n".join(rows))
+    (tmp_path / "one.csv").write_text(head + "\n".join(rows[:2]))
+    assert cli("compare", f"{tmp_path}/both.csv:ours", tmp_path / "one.csv", "--tag", "value") == 2
+    assert "several methods on one (ours A; ours B)" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("a", "b", "words"),
     [

@@ -526,3 +526,9 @@ def test_a_search_on_a_dataset(played, tmp_path, capsys):
     folder = tmp_path / "cartpole" / "default" / "RCP-R" / "tune"
     rows = list(csv.DictReader((folder / "trials.csv").open()))
     assert [(row["state"], row["max_epochs"]) for row in rows] == [("finished", "2")] * 2
+
+
+def test_a_search_without_a_score_is_no_picture_yet():
+    search = {"tune": {"budget": {"max_epochs": 1}, "metric": "eval/return_mean"}}
+    with pytest.raises(UserError, match="no trial has a score yet"):
+        draw_search(None, [], search)
