@@ -18,7 +18,7 @@ MUTATIONS = [
         ("self.guidance if guidance is None else guidance", "self.guidance"),
     ),
     *area(
-        "nets/layers.py", "nets/test_layers.py",
+        "nets/compiling.py", "nets/test_layers.py",
         ("in (nn.Linear, nn.ReLU, nn.ModuleList,", "in (nn.Linear, nn.ReLU, nn.Tanh, nn.ModuleList,"),
         (('(\n'
 '            module._forward_hooks\n'
