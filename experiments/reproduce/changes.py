@@ -22,6 +22,7 @@ from experiments.reproduce.store import read_runs
 from lightning_rl.core.catalogue import entry
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import make_folder, write_text
+from lightning_rl.core.gamenames import OWN_CLASSES
 from lightning_rl.lab.protocols.registry import PROTOCOLS as SHIPPED
 from lightning_rl.lab.tables import Rows, csv_lines, read_rows
 
@@ -30,7 +31,10 @@ COLUMNS = ("claim", "commit", "changed", "files", "compiled")
 _PACKAGES = ("agents", "envs", "evolution", "functional", "methods", "nets", "rollouts")
 _NUMBERS = (
     *(f"lightning_rl/{name}/" for name in _PACKAGES),
+    "lightning_rl/core/adam.py",
+    "lightning_rl/core/seeding.py",
     "lightning_rl/lab/protocols/",
+    "experiments/baselines.py",
     "experiments/protocols/",
 )
 _EVAL = tuple(f"lightning_rl/lab/{name}.py" for name in ("calibration", "evaluate", "obedience"))
@@ -76,11 +80,21 @@ def _begins(words: Sequence[str]) -> Sequence[str]:
         return _EVAL
     if words[0] == "proxies":
         run = {**SHIPPED, **PROTOCOLS}[words[1]].run
-        return (f"{str(run).partition(':')[0].replace('.', '/')}.py",)
+        return (_file_of(str(run)),)
+    if words[0] == "baseline":
+        return ("experiments/baselines.py",)
     flags = dict(itertools.pairwise(words))
     module = entry(flags["--implementation"]).module.replace(".", "/")
     place = f"lightning_rl/methods/{module}"
-    return (f"{place}.py", f"{place}/__init__.py")
+    files = [f"{place}.py", f"{place}/__init__.py"]
+    if flags["--gamename"] in OWN_CLASSES:  # imported by its name, not by a statement
+        files.append(_file_of(OWN_CLASSES[flags["--gamename"]]))
+    return files
+
+
+def _file_of(name: str) -> str:
+    """The file of ``module:attribute``."""
+    return f"{name.partition(':')[0].replace('.', '/')}.py"
 
 
 @functools.cache

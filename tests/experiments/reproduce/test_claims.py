@@ -405,6 +405,9 @@ def test_values_are_those_of_what_is_kept():
         ("peers-cartpole-dqn", {"experiments/protocols/peers.py"}),
         ("obedience-rcp-a-slope", {"lightning_rl/lab/obedience.py"}),
         ("mb-procmaze-er", {"lightning_rl/agents/model_based.py"}),
+        ("a2c-takecover", {"lightning_rl/envs/takecover.py", "lightning_rl/envs/doom.py"}),
+        ("udrl-dense", {"lightning_rl/core/adam.py", "lightning_rl/core/seeding.py"}),
+        ("sb3-pendulum-td3", {"experiments/baselines.py"}),
     ],
 )
 def test_the_code_of_a_claim_is_behind_all_of_its_commands(name, files):
