@@ -612,6 +612,11 @@ def test_images_must_be_bytes_or_the_same_numbers(register, size):
             continue
         with pytest.raises(RolloutError, match="whose numbers are no bytes, expected uint8"):
             env.reset(seed=0)
+        env.unwrapped.obs = image.astype(np.uint8)
+        env.reset(seed=0)
+        env.unwrapped.obs = image
+        with pytest.raises(RolloutError, match="whose numbers are no bytes, expected uint8"):
+            env.step(0)
 
 
 def test_samples_of_an_environments_spaces_depend_on_its_seed(register):
