@@ -97,7 +97,6 @@ def ppo(kernels: str = "numba") -> Work:
     """All updates on one roll-out of PPO."""
     cls: Any = implementation("PPO")
     agent: PPO = cls("lunarlander", implementation="PPO", seed=0, kernels=kernels).agent
-
     cfg = agent.cfg
     for filled in (agent.obs, agent.next_obs, agent.reward):
         filled.normal_()

@@ -8,6 +8,7 @@ keys a default.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar, dataclass_transform, get_type_hints
@@ -216,10 +217,11 @@ def is_ours(cls: type) -> bool:
     return cls.__module__.startswith("lightning_rl.")
 
 
-def overridden(own: type, base: type) -> set[str]:
+@functools.cache
+def overridden(own: type, base: type) -> frozenset[str]:
     """What a class derived from ``base`` has in an own way of what ``base`` has, but for
     ``__init__`` and the like.
     """
     between = own.__mro__[: own.__mro__.index(base)]
     names = {name for cls in between for name in vars(cls) if hasattr(base, name)}
-    return {name for name in names if not name.startswith(("__", "_abc_"))}
+    return frozenset(name for name in names if not name.startswith(("__", "_abc_")))

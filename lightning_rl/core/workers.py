@@ -127,11 +127,13 @@ def leave_with_parent(leave: Callable[[], None] = lambda: os._exit(1)) -> None:
     if parent is None:
         return
 
-    # a server of forks is the parent of its workers, which then have a pipe that ends with theirs
-    served = multiprocessing.get_start_method() == "forkserver"
+    def parent_works() -> bool:
+        if multiprocessing.get_start_method() == "forkserver":
+            return parent.is_alive()  # the server is the parent that the system knows
+        return os.getppid() == parent.pid
 
     def watch() -> None:
-        while parent.is_alive() if served else os.getppid() == parent.pid:
+        while parent_works():
             time.sleep(_POLL_S)
         leave()
 
